@@ -1,6 +1,6 @@
 /**
- * The tool `run` of `shell`: a command in the workspace. It runs in a room (`kit/process/room.ts`) that has the
- * workspace, programs, and no network; without one only when the operator has said so.
+ * The tool `run` of `shell`: a command in the workspace. It runs in a closed sandbox (`kit/process/view.ts`) that has
+ * the workspace, programs, and no network; without one only when the operator has said so.
  */
 import type { McpServer } from '@modelcontextprotocol/server';
 import { z } from 'zod';

@@ -8,7 +8,7 @@ import { resolve } from 'node:path';
 import { JsonSyntaxError, type Place, type PlacedJson, readPlacedJson } from '../kit/json/strict-json.ts';
 import { inheritedVariables, isWithheldFromServers } from '../kit/process/inherited-variables.ts';
 import { isProgram } from '../kit/process/program.ts';
-import type { Room } from '../kit/process/room.ts';
+import type { Room } from '../kit/process/view.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import {
   agentManifestSchema,
@@ -35,7 +35,9 @@ export type StdioLink = {
   kind: 'stdio';
   command: readonly [string, ...string[]];
   env: Readonly<Record<string, string>>;
-  /** What it sees when it runs in a room of its own. */
+  /** Folders that it may write to. */
+  writable?: readonly string[] | undefined;
+  /** What it sees when it runs in a closed sandbox. */
   room?: Room | undefined;
 };
 export type HttpLink = { kind: 'http'; url: string; headers: Readonly<Record<string, string>> };
@@ -171,7 +173,7 @@ function checkShape(server: ManifestServer, kind: 'stdio' | 'http', { problems, 
   const [needed, foreign] =
     kind === 'stdio'
       ? (['command', ['url', 'headers']] as const)
-      : (['url', ['command', 'args', 'env', 'room']] as const);
+      : (['url', ['command', 'args', 'env', 'writable', 'room']] as const);
   if (server[needed] === undefined) problems.add(path, `needs "${needed}", for its transport is ${kind}`);
   for (const member of foreign) {
     if (server[member] !== undefined) problems.add([...path, member], `is not for a server whose transport is ${kind}`);
@@ -192,6 +194,14 @@ function lackOf({ needs }: ManifestServer, variables: Variables): string | undef
     ...(names ? [`${names.join(' or ')} is not set`] : []),
   ];
   return `${lacks.join(' and ')}; ${remedy}`;
+}
+
+/** A folder whose variable is not set is left out. */
+function readWritable(writable: readonly string[], { variables }: Reading, texts: Texts): string[] {
+  return writable.flatMap((text) => {
+    const path = resolveInto(texts, text, variables);
+    return path === '' ? [] : [`${resolve(path)}/`];
+  });
 }
 
 function readRoom(
@@ -239,6 +249,7 @@ function readServer(
           kind,
           command: server.command === undefined ? [''] : readCommand(server, reading, texts),
           env: { ...inheritedVariables(reading.variables), ...env },
+          ...(server.writable && { writable: readWritable(server.writable, reading, texts) }),
           ...(server.room && { room: readRoom(server.room, reading, texts) }),
         };
   for (const name of new Set([...texts.named, ...Object.keys(env)].filter(isWithheldFromServers))) {

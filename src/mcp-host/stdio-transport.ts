@@ -75,7 +75,10 @@ export class StdioTransport implements Transport {
       );
     }
     output.begin();
-    const inside = await walls?.around({ command: link.command, cwd, env: link.env, room: link.room });
+    const inside = await walls?.around({
+      ...{ command: link.command, cwd, env: link.env, room: link.room },
+      ...(link.writable && { writable: link.writable }),
+    });
     if (this.#isClosed) throw new Error('it was stopped');
     this.#carried = inside?.carried ?? false;
     const [program, ...args] = watched(inside === undefined ? link.command : inside.command);

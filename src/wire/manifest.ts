@@ -141,6 +141,10 @@ export const manifestServerSchema = z.strictObject({
   per_user: z.boolean().optional(),
   /** What it cannot do without. Where one of these is not met, the server is off and the remedy says how it is not. */
   needs: z.array(needSchema).optional(),
+  /**
+   * Folders that it may write to besides those of its `…_DATA_DIR` and `…_WORKSPACE` variables; may refer to variables.
+   */
+  writable: z.array(z.string().min(1)).max(64).optional(),
   /** It runs in a room of its own: of the file system only programs and these folders, of the network nothing unless told. */
   room: roomSchema.optional(),
   tools: z.array(manifestToolSchema).optional(),

@@ -13,6 +13,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { probeBubblewrap } from '../../src/kit/process/bubblewrap.ts';
 import { PROGRAM, START_LIMIT_MS } from '../support/cluster/processes.ts';
 import { reveille } from '../support/command-line.ts';
 import { eventually } from '../support/eventually.ts';
@@ -182,5 +183,14 @@ test('with an agent that is no Neo, "up --once" ends well, and its line has the 
   assert.ok(rings.length > 0);
   for (const { reply } of rings) assert.match(reply, /^heard \d+ bytes$/);
   assert.ok(existsSync(join(REVEILLE_HOME, 'chronos', 'chronos.db')));
-  assert.ok(readFileSync(join(home, 'calls.jsonl'), 'utf8').includes('"claude"'));
+  assert.ok(
+    readFileSync(join(home, '.claude', 'calls.jsonl'), 'utf8').includes('"claude"'),
+    'its preset names that state',
+  );
+  const { kind } = await probeBubblewrap(PATH);
+  assert.equal(
+    existsSync(join(home, 'calls.jsonl')),
+    kind !== 'bubblewrap',
+    'in the sandbox it writes no more of the home',
+  );
 });

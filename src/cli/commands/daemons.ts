@@ -7,7 +7,7 @@ import type { SelftestReport } from '../../chronos-mcp/selftest.ts';
 import { onTermination } from '../../kit/http/drain.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { CONVERSATION_VARIABLE, SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
-import { ROOM_VARIABLE } from '../../kit/process/room.ts';
+import { ROOM_VARIABLE } from '../../kit/process/view.ts';
 import { boundYoungGeneration } from '../../kit/process/young-generation.ts';
 import { printable } from '../../kit/text/hidden-characters.ts';
 import { conversationIdSchema } from '../../wire/alarm.ts';

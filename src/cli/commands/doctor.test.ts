@@ -15,7 +15,10 @@ import { VERSION } from '../../wire/version.ts';
 import { aheadBy } from '../access/server-clock.ts';
 import type { Check } from '../doctor/check.ts';
 import { checkClock, checkNode } from '../doctor/host.ts';
+import { isolationCheck } from '../doctor/separation.ts';
 import { renderChecks } from './doctor.ts';
+
+const isRoot = process.geteuid?.() === 0;
 
 const now = Date.parse('2026-06-15T12:00:00Z');
 
@@ -314,6 +317,18 @@ describe('reveille doctor, where something is wrong', () => {
     assert.equal((await look({ NEO_MODEL: 'two' })).status, 'ok');
   });
 
+  test('isolation: what has been found out, as root and as a user, and no more', () => {
+    const facts = { mode: 'auto', by: 'bubblewrap', why: undefined, noRunAs: undefined, isRoot: false } as const;
+    assert.equal(isolationCheck(facts).status, 'ok');
+    const asRoot = isolationCheck({ ...facts, isRoot: true });
+    assert.equal(asRoot.status, 'warning');
+    assert.match(asRoot.remedy!, /ordinary user.*--run-as/);
+    assert.equal(isolationCheck({ ...facts, by: 'sandbox-exec' }).status, 'note', 'it has never been run');
+    const open = isolationCheck({ ...facts, by: undefined, why: 'there is none', isRoot: true });
+    assert.equal(open.status, 'warning');
+    assert.match(open.detail, /run as root, without a sandbox: .* everything on this computer/);
+  });
+
   test('what is separated on this computer is said, and what is not', {
     skip: process.platform !== 'linux' && 'the walls of other systems are not bubblewrap',
   }, async (t) => {
@@ -328,13 +343,15 @@ describe('reveille doctor, where something is wrong', () => {
     for (const [mode, status, remedy] of [
       ['required', 'broken', /install bubblewrap and allow user namespaces/],
       ['auto', 'warning', /install bubblewrap and allow user namespaces/],
-      ['off', 'note', /take REVEILLE_SEPARATION=off away/],
+      ['off', 'note', /remove REVEILLE_SEPARATION=off/],
     ] as const) {
       const said = await look(mode, forbidden);
       assert.equal(said.status, status, mode);
       assert.match(
         said.detail,
-        /^machines and MCP servers run as this user and can read its files, secrets included: /,
+        isRoot
+          ? /^machines and MCP servers run as root, without a sandbox: they can read and change everything/
+          : /^machines and MCP servers run as this user, without a sandbox, and can read its files, secrets included: /,
       );
       if (mode !== 'off') assert.match(said.detail, /No permissions to create a new namespace/);
       assert.match(said.remedy!, remedy);
@@ -342,8 +359,13 @@ describe('reveille doctor, where something is wrong', () => {
     const { kind } = await probeBubblewrap(process.env.PATH);
     if (kind === 'none') return t.diagnostic('no bubblewrap that works here: what it hides was not looked at');
     const { status, detail } = await look('auto', process.env.PATH);
-    assert.equal(status, 'ok');
-    assert.match(detail, /^machines and MCP servers run behind bubblewrap: the home, .* are hidden from them; other/);
+    // As root nothing of this is called good: what gets out of the sandbox has the computer.
+    assert.equal(status, isRoot ? 'warning' : 'ok');
+    assert.match(
+      detail,
+      isRoot ? /^the daemons run as root: / : /^machines .* run in a sandbox of bubblewrap as this user: /,
+    );
+    assert.match(detail, /the system is read-only/i);
   });
 
   test('a port that another program holds is said to be, whether it answers or not', async (t) => {

@@ -1,4 +1,4 @@
-/** What the doctor says of walls: what is separated on this computer, by what, and what is not. */
+/** What the doctor says of isolation: what isolates programs on this computer, and what does not. */
 
 import { z } from 'zod';
 import { NO_PLACES, Walls } from '../../kit/process/separation.ts';
@@ -7,17 +7,19 @@ import { parseSettings, separationSetting } from '../../wire/settings.ts';
 import type { CliContext } from '../context.ts';
 import { type Check, orUndefined } from './check.ts';
 
-/** What it is worth where nothing is separated: who said `off` knows. */
+/** The status where nothing is isolated. `off` is the operator's choice. */
 const STATUS = { required: 'broken', auto: 'warning', off: 'note' } as const;
 
 export type SeparationFacts = {
   readonly mode: 'auto' | 'required' | 'off';
-  /** What holds the walls; `undefined` when nothing does. */
+  /** What enforces the sandbox; `undefined` when nothing does. */
   readonly by: 'bubblewrap' | 'sandbox-exec' | undefined;
   /** Why nothing does. */
   readonly why: string | undefined;
   /** Why machines cannot be given another user id; `undefined` when they can. */
   readonly noRunAs: string | undefined;
+  /** Whether the daemons that this user starts run as root. */
+  readonly isRoot: boolean;
 };
 
 /** @returns `undefined` for a setting that is wrong, which another check reports */
@@ -25,30 +27,54 @@ export async function separationFacts(context: CliContext): Promise<SeparationFa
   const schema = z.object({ REVEILLE_SEPARATION: separationSetting });
   const mode = orUndefined(() => parseSettings(schema, context.settings))?.REVEILLE_SEPARATION;
   if (mode === undefined) return undefined;
-  // Only what holds walls is asked here; nothing is hidden, and nothing made.
+  // Only the mechanism is tried here; nothing is hidden, and nothing made.
   const means = await new Walls(mode, NO_PLACES, context.environment.PATH).means();
   const by = means.kind === 'bubblewrap' ? 'bubblewrap' : means.kind === 'seatbelt' ? 'sandbox-exec' : undefined;
-  return { mode, by, why: means.kind === 'none' ? means.why : undefined, noRunAs: cannotRunAs() };
+  const isRoot = process.geteuid?.() === 0;
+  return { mode, by, why: means.kind === 'none' ? means.why : undefined, noRunAs: cannotRunAs(), isRoot };
 }
 
-const HIDDEN = "the home, the key of who approves, the session bus, other machines' folders and other processes";
+const WRITABLE = 'they write to their working folder, their data folders, a private /tmp and what --writable names';
+const HIDDEN = "the home, the approver's key, the session bus, other machines' folders and other processes are hidden";
+const AS_ROOT =
+  'run Reveille as an ordinary user (reveille service install as that user), or give each machine one of its own (machine put --run-as)';
 
-/** Whether machines and MCP servers run behind walls here. */
-export async function checkSeparation(context: CliContext): Promise<Check | undefined> {
+/** What isolates machines and MCP servers here. Pure. */
+export function isolationCheck({ mode, by, why, isRoot }: SeparationFacts): Check {
   const name = 'separation';
-  const facts = await separationFacts(context);
-  if (!facts) return undefined;
-  const { mode, by, why } = facts;
-  if (by !== undefined)
+  if (by === undefined) {
+    const detail = isRoot
+      ? `machines and MCP servers run as root, without a sandbox: they can read and change everything on this computer: ${why}`
+      : `machines and MCP servers run as this user, without a sandbox, and can read its files, secrets included: ${why}`;
+    const remedy =
+      mode === 'off'
+        ? 'remove REVEILLE_SEPARATION=off'
+        : 'on Linux, install bubblewrap and allow user namespaces; see docs/operations.md';
+    return { name, status: STATUS[mode], detail, remedy: isRoot ? `${remedy}; ${AS_ROOT}` : remedy };
+  }
+  if (by === 'sandbox-exec')
     return {
       name,
-      status: 'ok',
-      detail: `machines and MCP servers run behind ${by}: ${HIDDEN} are hidden from them; other files and the network are not`,
+      status: 'note',
+      detail: `machines and MCP servers run in a sandbox of sandbox-exec, whose profile has not been tried: ${HIDDEN}; ${WRITABLE}`,
+      remedy: 'do not rely on it; run programs that you do not trust on another computer or in a container',
     };
-  const detail = `machines and MCP servers run as this user and can read its files, secrets included: ${why}`;
-  const remedy =
-    mode === 'off'
-      ? 'take REVEILLE_SEPARATION=off away'
-      : 'on Linux, install bubblewrap and allow user namespaces; see docs/operations.md';
-  return { name, status: STATUS[mode], detail, remedy };
+  if (isRoot)
+    return {
+      name,
+      status: 'warning',
+      detail: `the daemons run as root: machines and MCP servers run in a sandbox of bubblewrap, and are root's outside it. The system is read-only for them; ${WRITABLE}. One fault of the kernel or of bubblewrap gives them the computer`,
+      remedy: AS_ROOT,
+    };
+  return {
+    name,
+    status: 'ok',
+    detail: `machines and MCP servers run in a sandbox of bubblewrap as this user: the system is read-only, ${HIDDEN}; ${WRITABLE}. They read other files of this user and use the network`,
+  };
+}
+
+/** Whether machines and MCP servers are isolated here. */
+export async function checkSeparation(context: CliContext): Promise<Check | undefined> {
+  const facts = await separationFacts(context);
+  return facts && isolationCheck(facts);
 }

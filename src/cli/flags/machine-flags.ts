@@ -84,6 +84,8 @@ function memberOf(kind: FlagKind, flag: string, given: FlagValue, here: string):
       return given;
     case 'variables':
       return environmentOf(given as readonly string[]);
+    case 'folders':
+      return (given as readonly string[]).map((path) => resolve(here, path));
     case 'program':
       return (given as string).includes('/') ? resolve(here, given as string) : given;
     case 'user':
@@ -185,7 +187,11 @@ export function helpOfFlags(): { usage: string; about: string; repeated: boolean
   for (const { name, create, flags } of LISTED) {
     for (const { usage, about, kind } of flags) {
       if (kind === 'words') continue;
-      const line = lines.get(usage) ?? { usage, repeated: kind === 'variables', homes: new Map<string, string[]>() };
+      const line = lines.get(usage) ?? {
+        usage,
+        repeated: kind === 'variables' || kind === 'folders',
+        homes: new Map<string, string[]>(),
+      };
       line.homes.set(about, [...(line.homes.get(about) ?? []), create ? name : 'agents']);
       lines.set(usage, line);
     }

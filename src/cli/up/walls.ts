@@ -8,12 +8,13 @@ import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path';
 import type { ExecutorConfig } from '../../executor/config.ts';
 import { type Places, SEPARATED_VARIABLE, type SeparationMode, Walls } from '../../kit/process/separation.ts';
 import { type Grant, isWithin } from '../../kit/process/view.ts';
+import { programFolders } from '../../mcp-host/bundled-programs.ts';
 import { spillFolderPath } from '../../mcp-host/spill-folder.ts';
 import { lockPathOf } from '../../mcp-host/tool-lock.ts';
 import type { NeoConfig } from '../../neo/config.ts';
 import type { CliContext } from '../context.ts';
 import type { Home } from '../home/home.ts';
-import { PACKAGE_ROOT } from '../home/package-root.ts';
+import { PACKAGE_ROOT, PROGRAM } from '../home/package-root.ts';
 
 type Placed = Pick<CliContext, 'home' | 'settings' | 'environment'>;
 
@@ -23,8 +24,8 @@ const DATA_FOLDERS = ['CHRONOS', 'ROUTER', 'NEO', 'EXECUTOR', 'LEDGER', 'CHRONOM
 /** Whoever may use one of these can do anything on the computer. */
 const ENGINES = ['/run/docker.sock', '/run/podman', '/run/containerd', '/run/crio'];
 /**
- * What a shell or a desktop runs by itself for the person: a program that wrote there would get out with the next
- * login.
+ * What a shell, a desktop or ssh runs by itself for the user: a program that wrote there would leave the sandbox with
+ * the next login.
  */
 const STARTED_BY_ITSELF = [
   ...[
@@ -44,9 +45,9 @@ const STARTED_BY_ITSELF = [
     '.config/systemd',
     '.config/environment.d',
     '.local/share/systemd',
-    '.ssh/rc',
+    '.local/share/dbus-1',
   ],
-  ...['.ssh/authorized_keys', '.pam_environment', '.xprofile', '.xsessionrc', 'Library/LaunchAgents'],
+  ...['.ssh', '.pam_environment', '.xprofile', '.xsessionrc', '.xinitrc', 'Library/LaunchAgents'],
 ];
 
 function makeFolder(path: string, { recursive }: { recursive: boolean }): void {
@@ -135,10 +136,11 @@ function placesOf({ home, settings, environment }: Placed, grantable: readonly G
     ],
     shared: (settings.REVEILLE_HIDDEN ?? '').split(delimiter).filter((path) => isAbsolute(path)),
     grantable,
-    kept: [
-      ...[PACKAGE_ROOT, process.execPath, ...compiledPlaces(environment), ...rulePlaces(settings)],
-      ...STARTED_BY_ITSELF.map((name) => join(person, name)),
-    ],
+    kept: [PACKAGE_ROOT, process.execPath, ...compiledPlaces(environment), ...rulePlaces(settings)],
+    never: STARTED_BY_ITSELF.map((name) => join(person, name)),
+    home: person,
+    nesting: [PROGRAM],
+    tools: programFolders(),
   };
 }
 

@@ -15,7 +15,11 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
 import { asItIsNow, bubblewrapCommand, probeBubblewrap } from './bubblewrap.ts';
-import { NO_PLACES, seatbeltProfile, viewOf, Walls } from './separation.ts';
+import { seatbeltProfile } from './seatbelt.ts';
+import { NO_PLACES, viewOf, type WalledProgram, Walls } from './separation.ts';
+import { mountsOf, type View } from './view.ts';
+
+const EVERYTHING: View = { base: 'everything', hidden: [], shown: [], kept: [], tools: [] };
 
 function house(t: TestContext) {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'reveille-view-')));
@@ -46,22 +50,97 @@ test('a program sees nothing of a hidden place but what it names of what may be 
     { path: at('docker.sock'), isFolder: false },
     { path: at('bob'), isFolder: true },
   ];
-  assert.deepEqual(view({}), { hidden, shown: [], kept: [at('package')] });
+  const folder = { path: at('ada'), writable: true };
+  const bare = view({});
+  assert.deepEqual([bare.hidden, bare.shown, bare.kept], [hidden, [folder], [at('package')]]);
   const named = { D: at('link', 'neo'), W: at('home', 'neo', 'workspace'), K: at('home', 'keys', 'agent.key') };
+  const workspace = { path: at('home', 'neo', 'workspace'), writable: true };
   assert.deepEqual(view(named).shown, [
     { path: at('home', 'neo'), writable: true },
+    workspace,
+    folder,
     { path: at('home', 'keys', 'agent.key'), writable: false },
   ]);
-  assert.deepEqual(view({ W: `--root=${at('home', 'neo', 'workspace')}` }).shown, [
-    { path: at('home', 'neo', 'workspace'), writable: true },
-  ]);
+  assert.deepEqual(view({ W: `--root=${at('home', 'neo', 'workspace')}` }).shown, [workspace, folder]);
   // What is not among the grants stays hidden, however it is named; so does a hidden place as a whole.
-  assert.deepEqual(view({ X: at('home', 'secrets.json'), Y: at('home'), Z: at() }).shown, []);
+  assert.deepEqual(view({ X: at('home', 'secrets.json'), Y: at('home'), Z: at() }).shown, [folder]);
   assert.deepEqual(view({}, at('package')).kept, [], 'who works on the program may change it');
+});
+
+test('a program writes to its folder and to what is declared, and to no start file, home or system folder that it names', (t) => {
+  const at = house(t);
+  for (const folder of ['person/.ssh', 'person/.claude/hooks', 'person/project', 'state'])
+    mkdirSync(at(folder), { recursive: true });
+  const written = (cwd: string, more: Partial<WalledProgram> = {}, env: Record<string, string> = {}) =>
+    viewOf(
+      {
+        ...NO_PLACES,
+        home: at('person'),
+        hidden: [at('home')],
+        never: [at('person', '.ssh'), at('person', '.bashrc')],
+      },
+      { command: ['sh', '-c', `cat ${at('bob')}`], cwd, env, ...more },
+    ).shown.flatMap(({ path, writable }) => (writable ? [path] : []));
+  const [person, project] = [at('person'), at('person', 'project')];
+  assert.deepEqual(written(project), [project]);
+  const declared = { writable: [at('person', '.claude/'), at('person', '.claude.json'), at('made/')] };
+  assert.deepEqual(written(project, declared), [project, at('person', '.claude'), at('made')]);
+  assert.deepEqual(written(project, {}, { X_DATA_DIR: at('state'), SOME: at('ada') }), [project, at('state')]);
+  for (const cwd of [person, at('person', '.ssh'), join(at(), '..'), '/', '/etc', '/usr/bin', '/tmp', '/proc/sys'])
+    assert.deepEqual(written(cwd), [], cwd);
+  const hostile = [
+    '/etc/',
+    '/',
+    `${person}/`,
+    `${at('person', '.ssh')}/`,
+    `${at('home')}/`,
+    '/dev/',
+    '/root/',
+    '/run/',
+  ];
+  assert.deepEqual(written(project, { writable: hostile }), [project]);
+});
+
+test('a program reads files that the operator names, and none that the words of a model name', (t) => {
+  const at = house(t);
+  const key = at('home', 'keys', 'agent.key');
+  const places = { ...NO_PLACES, hidden: [at('home')], grantable: [{ path: key, writable: false }] };
+  const program = { command: ['agent', '-p', key], cwd: at('ada'), env: {} };
+  assert.ok(viewOf(places, program).shown.some(({ path }) => path === key));
+  const { shown, tools } = viewOf(places, { ...program, words: ['agent'] });
+  assert.ok(![...shown.map(({ path }) => path), ...tools].includes(key));
+});
+
+test('a folder between a writable mount and one below it is a mount, too, and a longer path decides', () => {
+  const view: View = {
+    ...EVERYTHING,
+    hidden: [
+      { path: '/srv/w/a/secret', isFolder: true },
+      { path: '/home/h', isFolder: true },
+    ],
+    shown: [
+      { path: '/srv/w', writable: true },
+      { path: '/srv/w/b/state', writable: true },
+    ],
+    kept: ['/srv/w/c/rules.json', '/home/h/policy', '/etc/x'],
+    tools: ['/tmp/node', '/home/h/tool', '/opt/t'],
+  };
+  const mounts = mountsOf(view).map(({ path, as }) => `${as} ${path}`);
+  assert.deepEqual(mounts.sort(), [
+    ...['hidden /home/h', 'hidden /srv/w/a/secret', 'hidden /tmp', 'hidden /var/tmp'],
+    ...['read /srv/w/c/rules.json', 'read /tmp/node'],
+    ...['write /srv/w', 'write /srv/w/a', 'write /srv/w/b', 'write /srv/w/b/state', 'write /srv/w/c'],
+  ]);
+  const system = mountsOf({ ...view, base: 'system' }).map(({ path, as }) => `${as} ${path}`);
+  assert.deepEqual(
+    system.filter((mount) => !mounts.includes(mount)),
+    ['read /opt/t'],
+  );
 });
 
 test('bubblewrap hides before it shows, shuts what is hidden against writing, and keeps the network', () => {
   const view = {
+    ...EVERYTHING,
     hidden: [
       { path: '/h', isFolder: true },
       { path: '/s', isFolder: false },
@@ -70,16 +149,17 @@ test('bubblewrap hides before it shows, shuts what is hidden against writing, an
       { path: '/h/own', writable: true },
       { path: '/h/key', writable: false },
     ],
-    kept: ['/p'],
+    kept: ['/w/p'],
   };
+  view.shown.push({ path: '/w', writable: true });
   const words = bubblewrapCommand('/usr/bin/bwrap', view, ['agent', '--bind', '/h', '/h']).join(' ');
-  assert.match(words, / --ro-bind-try \/p \/p --tmpfs \/h --ro-bind-try \/dev\/null \/s /);
+  assert.match(words, / --tmpfs \/h --ro-bind-try \/dev\/null \/s --bind-try \/w \/w /);
   assert.match(
     words,
-    / --bind \/h\/own \/h\/own --ro-bind \/h\/key \/h\/key --remount-ro \/h -- agent --bind \/h \/h$/,
+    / --ro-bind-try \/w\/p \/w\/p --bind-try \/h\/own \/h\/own --ro-bind-try \/h\/key \/h\/key --remount-ro \/h -- agent --bind \/h \/h$/,
   );
-  assert.match(words, /--unshare-pid --cap-drop ALL .*--dev \/dev .*--proc \/proc/);
-  assert.doesNotMatch(words, /unshare-net|unshare-all/);
+  assert.match(words, /--unshare-pid .*--cap-drop ALL .*--ro-bind \/ \/ --dev \/dev .*--proc \/proc/);
+  assert.doesNotMatch(words, /unshare-net|unshare-all|--dev-bind \/ /);
 });
 
 test('a socket that is hidden stays so when its daemon starts again, and one that comes later is not there', async (t) => {
@@ -107,7 +187,8 @@ test('a socket that is hidden stays so when its daemon starts again, and one tha
 });
 
 test('a folder that is hidden from others can be written to by the program that it is shown to', () => {
-  const view = {
+  const view: View = {
+    ...EVERYTHING,
     hidden: [
       { path: '/home/neo', isFolder: true },
       { path: '/home/executor', isFolder: true },
@@ -117,21 +198,38 @@ test('a folder that is hidden from others can be written to by the program that 
   };
   const command = bubblewrapCommand('bwrap', view, ['node']);
   const shut = command.filter((_, index) => command[index - 1] === '--remount-ro');
-  assert.deepEqual(shut, ['/run', '/home/executor']);
+  assert.deepEqual(shut, ['/dev', '/run', '/home/executor']);
 });
 
-test('the profile for macOS hides, then shows, and reads no quotes as its own', () => {
-  const view = {
+test('the profile for macOS lets nothing be written but what is named, and reads no quotes as its own', () => {
+  const view: View = {
+    ...EVERYTHING,
     hidden: [{ path: '/h "x"', isFolder: true }],
-    shown: [{ path: '/h "x"/own', writable: true }],
-    kept: ['/p'],
+    shown: [
+      { path: '/h "x"/own', writable: true },
+      { path: '/w', writable: true },
+    ],
+    kept: ['/w/p', '/p'],
   };
-  const lines = seatbeltProfile(view).split('\n');
+  const lines = seatbeltProfile(view, '/temporary').split('\n');
+  const at = (line: string) => {
+    assert.ok(lines.includes(line), `${line} is missing`);
+    return lines.indexOf(line);
+  };
   assert.deepEqual(lines.slice(0, 2), ['(version 1)', '(allow default)']);
-  const denied = lines.indexOf('(deny file-read* file-write* (subpath "/h \\"x\\""))');
-  assert.ok(denied > lines.indexOf('(deny file-write* (subpath "/p"))'));
-  assert.ok(lines.indexOf('(allow file-read* file-write* (subpath "/h \\"x\\"/own"))') > denied);
-  assert.ok(lines.includes('(deny mach-lookup (global-name "com.apple.SecurityServer"))'));
+  const closed = at('(deny file-write*)');
+  const hidden = at('(deny file-read* file-write* (subpath "/h \\"x\\""))');
+  assert.ok(closed < at('(allow file-write* (subpath "/temporary"))') && closed < hidden);
+  assert.ok(hidden < at('(allow file-read* file-write* (subpath "/h \\"x\\"/own"))'));
+  assert.ok(at('(allow file-read* file-write* (subpath "/w"))') < at('(deny file-write* (subpath "/w/p"))'));
+  at('(deny file-write-unlink (literal "/w"))');
+  at('(deny mach-lookup (global-name "com.apple.SecurityServer"))');
+  const allowed = lines.filter((line) => /^\(allow .*file-write\*/.test(line));
+  assert.deepEqual(allowed, [
+    '(allow file-write* (subpath "/temporary"))',
+    '(allow file-read* file-write* (subpath "/w"))',
+    '(allow file-read* file-write* (subpath "/h \\"x\\"/own"))',
+  ]);
 });
 
 test('without bubblewrap a program is started as it is, or, where walls are required, not at all', async (t) => {
@@ -142,7 +240,7 @@ test('without bubblewrap a program is started as it is, or, where walls are requ
   const means = await probeBubblewrap(process.env.PATH);
   if (means.kind === 'none') {
     const required = new Walls('required', NO_PLACES, process.env.PATH);
-    await assert.rejects(required.around(program), /REVEILLE_SEPARATION is required, and programs cannot be separated/);
+    await assert.rejects(required.around(program), /REVEILLE_SEPARATION is required, and programs cannot be isolated/);
     assert.deepEqual(await new Walls('auto', NO_PLACES, undefined).around(program), {
       command: ['node'],
       carried: false,

@@ -15,6 +15,9 @@ import {
   variables,
   variablesFlag,
   wallsFact,
+  writable,
+  writableFact,
+  writableFlag,
 } from './descriptor.ts';
 import { plain, shownAddress, shownVariables, shownWords } from './redaction.ts';
 
@@ -46,6 +49,7 @@ export const commandSpecSchema = z.strictObject({
     .optional(),
   /** Lets a webhook go to an address of this computer or of a private network. */
   allow_private: z.boolean().optional(),
+  writable,
   sandbox,
 });
 export type CommandSpec = z.output<typeof commandSpecSchema>;
@@ -58,7 +62,7 @@ export const COMMAND: Descriptor<'command', typeof commandSpecSchema> = {
   shown: {
     ...{ preset: plain, cwd: plain, bin: plain, args: shownWords, env: shownVariables, timeout_seconds: plain },
     // The path of a webhook is its password, and a preset of one's own may be one under any name.
-    ...{ url: (url) => shownAddress(String(url), true), allow_private: plain, sandbox: plain },
+    ...{ url: (url) => shownAddress(String(url), true), allow_private: plain, writable: plain, sandbox: plain },
   },
   place: ['preset', 'bin', 'url'],
   flags: [
@@ -82,6 +86,7 @@ export const COMMAND: Descriptor<'command', typeof commandSpecSchema> = {
       member: 'allow_private',
       kind: 'switch',
     },
+    writableFlag,
     sandboxFlag,
   ],
   facts: (spec) => [
@@ -90,6 +95,7 @@ export const COMMAND: Descriptor<'command', typeof commandSpecSchema> = {
     ['arguments', listed(spec.args)],
     ['folder', text(spec.cwd)],
     ['longest turn', spec.timeout_seconds === undefined ? undefined : `${spec.timeout_seconds} s`],
+    writableFact(spec),
     wallsFact(spec),
     ...variableFacts(spec),
   ],

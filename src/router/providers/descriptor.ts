@@ -51,6 +51,8 @@ export type FlagKind =
   | 'off'
   /** `NAME=value`, once for each variable. */
   | 'variables'
+  /** Paths that start where the command was typed, once for each. */
+  | 'folders'
   /** A name on the PATH, or a path that starts where the command was typed. */
   | 'program'
   /** A user of this computer by name, or `uid:gid`. */
@@ -117,7 +119,10 @@ export const variables = z
   .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be a variable name'), argument)
   .optional();
 
-/** `false`: it runs without walls, whatever the router's own setting says short of `required`. */
+/** Folders that a program may write in the sandbox, besides its working folder and its own. */
+export const writable = z.array(argument.startsWith('/', 'must be an absolute path')).max(64).optional();
+
+/** `false`: it runs without a sandbox, whatever the router's own setting says short of `required`. */
 export const sandbox = z.boolean().optional();
 
 export const portFlag: Flag = {
@@ -138,9 +143,15 @@ export const variablesFlag: Flag = {
   member: 'env',
   kind: 'variables',
 };
+export const writableFlag: Flag = {
+  usage: '--writable <folder>',
+  about: 'another folder that it may write to; may be repeated',
+  member: 'writable',
+  kind: 'folders',
+};
 export const sandboxFlag: Flag = {
   usage: '--no-sandbox',
-  about: 'no walls around it; it sees what the router sees',
+  about: 'run it without a sandbox; it sees and writes what the router can',
   member: 'sandbox',
   kind: 'off',
 };
@@ -163,5 +174,6 @@ export const wallsFact = ({ sandbox }: ShownSpec): Fact => [
   'walls',
   sandbox === false ? 'none (--no-sandbox)' : undefined,
 ];
+export const writableFact = ({ writable }: ShownSpec): Fact => ['writable', listed(writable)];
 export const variableFacts = ({ env }: ShownSpec): Fact[] =>
   Object.entries(env ?? {}).map(([name, value]) => [`env ${name}`, String(value)]);

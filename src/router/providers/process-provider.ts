@@ -204,8 +204,10 @@ export class ProcessProvider implements Provider {
       const { spawnId } = record;
       const given = { port, token, spawnId, portChannel, chronosUrl: chronosUrl?.() };
       const env = childEnvironment(environment, spec.env ?? {}, given);
-      const { cwd, sandbox, run_as: runAs } = spec;
-      const inside = await this.#options.separation.around({ userId, command, cwd, env, sandbox, runAs });
+      const { cwd, sandbox, run_as: runAs, writable } = spec;
+      const inside = await this.#options.separation.around({
+        ...{ userId, command, cwd, env, sandbox, runAs, writable: writable?.map((folder) => `${folder}/`) },
+      });
       carried = inside.carried;
       child = await startCommand(inside.command, { cwd: inside.cwd, env: inside.env, user: runAs, output, channel });
     } catch (thrown) {

@@ -20,6 +20,9 @@ import {
   variables,
   variablesFlag,
   wallsFact,
+  writable,
+  writableFact,
+  writableFlag,
 } from './descriptor.ts';
 import { plain, shownPath, shownVariables, shownWords } from './redaction.ts';
 
@@ -60,6 +63,7 @@ export const processSpecSchema = z.strictObject({
   limits: processLimitsSchema.optional(),
   /** Another user of the system that it runs as; the router must be able to become that user. */
   run_as: runAsSchema.optional(),
+  writable,
   sandbox,
 });
 
@@ -82,7 +86,7 @@ export const PROCESS: Descriptor<'process', typeof processSpecSchema> = {
   schema: processSpecSchema,
   shown: {
     ...{ command: shownWords, cwd: plain, env: shownVariables, port: plain, foreign_listener: plain },
-    ...{ health_path: shownPath, limits: plain, run_as: plain, sandbox: plain },
+    ...{ health_path: shownPath, limits: plain, run_as: plain, writable: plain, sandbox: plain },
   },
   place: ['command', 'cwd'],
   handsToken: true,
@@ -114,6 +118,7 @@ export const PROCESS: Descriptor<'process', typeof processSpecSchema> = {
       member: 'run_as',
       kind: 'user',
     },
+    writableFlag,
     sandboxFlag,
   ],
   facts: (spec) => [
@@ -124,6 +129,7 @@ export const PROCESS: Descriptor<'process', typeof processSpecSchema> = {
     healthPathFact(spec),
     ['limits', limitsAsFlags(spec.limits)],
     ['runs as', spec.run_as === undefined ? undefined : Object.values(spec.run_as as object).join(':')],
+    writableFact(spec),
     wallsFact(spec),
     ...variableFacts(spec),
   ],

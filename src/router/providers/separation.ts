@@ -1,4 +1,4 @@
-/** What a machine's program finds around it: walls, and perhaps another user of the system. */
+/** What isolates a machine's program: a sandbox, and perhaps another user of the system. */
 import { readFileSync } from 'node:fs';
 import { isProgram } from '../../kit/process/program.ts';
 import { reachedBy, SEPARATED_VARIABLE, type Walls } from '../../kit/process/separation.ts';
@@ -19,8 +19,14 @@ export type SeparationOptions = {
 export type MachineProgram = {
   userId: string;
   command: readonly string[];
+  /** The words of the command that the specification has; all of them by default. */
+  words?: readonly string[];
   cwd: string | undefined;
   env: Record<string, string>;
+  /** What it writes besides its folder, as its specification and its preset say. */
+  writable?: readonly string[] | undefined;
+  /** What it may not write below those. */
+  readOnly?: readonly string[];
   /** As the specification has them. */
   sandbox: boolean | undefined;
   runAs?: RunAs | undefined;
@@ -68,7 +74,7 @@ export class Separation {
    * @throws ReveilleError `unavailable` when the program is not there, may not be separated so, or cannot work in its
    *   folder
    */
-  async around({ userId, command, cwd, env, sandbox, runAs }: MachineProgram): Promise<Separated> {
+  async around({ userId, command, cwd, env, sandbox, runAs, ...more }: MachineProgram): Promise<Separated> {
     const { walls, grantedTo } = this.#options;
     const plain = runAs ? await asUser(runAs, { command, cwd, env }) : { command, cwd, env };
     if (walls === undefined) return { ...plain, carried: false };
@@ -83,6 +89,7 @@ export class Separation {
     try {
       const inside = await walls.around({
         ...plain,
+        ...{ words: more.words ?? command, writable: more.writable ?? [], readOnly: more.readOnly ?? [] },
         others: () => [...this.#options.machines()].flatMap((one) => (one.userId === userId ? [] : placesOf(one))),
         granted: grantedTo?.(userId) ?? [],
         ...(runAs ? { user: runAs } : {}),

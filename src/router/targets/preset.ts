@@ -25,6 +25,11 @@ const argument = z
 const argumentList = z.array(argument).max(64);
 const phrases = z.array(z.string().min(3).max(200)).max(16);
 const variableName = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be a variable name');
+const statePath = z
+  .string()
+  .max(1024)
+  .regex(/^(?:~|\$[A-Za-z_][A-Za-z0-9_]*)?\/[^\0]*$/, 'must start with ~/, / or a variable such as $CODEX_HOME/')
+  .refine((path) => !path.split('/').includes('..'), 'must not have ".." in it');
 const seconds = z
   .int()
   .min(1)
@@ -83,6 +88,13 @@ const terminalPresetSchema = z.strictObject({
   /** In what the program complains about: it does not know the session. */
   gone: phrases.default([]),
   when_gone: whenGone,
+  /**
+   * What the program writes besides its working folder: its login, its sessions, its caches. Starts with `~/`, `/` or a
+   * variable (`$NAME/`), and is ignored when the variable is not set. A folder ends with a slash; a file must exist.
+   */
+  state: z.array(statePath).max(64).default([]),
+  /** What of it stays read-only: settings that make the program run commands. */
+  read_only: z.array(statePath).max(64).default([]),
   /** Variables of the router that the program gets, when they are set. */
   environment: z.array(variableName).max(64).default([]),
   wait_seconds: waitSeconds,

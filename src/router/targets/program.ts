@@ -61,6 +61,17 @@ export async function checkFolder(path: string): Promise<void> {
   if (!found?.isDirectory()) throw new MachineUnavailable(`the machine's cwd ${JSON.stringify(path)} is not a folder`);
 }
 
+/** The paths of a preset's `state`, for a program with these variables. */
+export function statePaths(paths: readonly string[], env: Readonly<Record<string, string>>): string[] {
+  return paths.flatMap((path) => {
+    const [, variable, rest] = /^(~|\$\w+)?(\/.*)$/.exec(path) ?? [];
+    if (rest === undefined) return [];
+    if (variable === undefined) return [rest];
+    const base = env[variable === '~' ? 'HOME' : variable.slice(1)];
+    return base?.startsWith('/') ? [`${base}${rest}`] : [];
+  });
+}
+
 /** A program that can be started, and what it is started with. */
 export type Program = { path: string; env: Record<string, string> };
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TerminalPreset } from './preset.ts';
 import { Presets } from './presets.ts';
+import { statePaths } from './program.ts';
 import { commandLine } from './terminal.ts';
 
 const shipped = new Presets('/nowhere');
@@ -75,4 +76,24 @@ test('the id of a session is never an option of the program', () => {
       const line = commandLine(one, 'words', '--dangerously-skip-permissions', []);
       assert.ok('impossible' in line && /session whose id begins with a dash/.test(line.impossible), name);
     }
+});
+
+test('each terminal preset that ships names what its agent writes in the sandbox, and never a home or a start file', () => {
+  const presets = new Presets('/not-there');
+  const terminal = presets.names().flatMap((name) => {
+    const preset = presets.get(name);
+    return preset.kind === 'terminal' ? [preset] : [];
+  });
+  assert.deepEqual(
+    terminal.map(({ name }) => name),
+    ['claude', 'codex', 'gemini'],
+  );
+  for (const { name, state, read_only: readOnly } of terminal) {
+    const paths = statePaths(state, { HOME: '/home/ada' });
+    assert.ok(paths.includes(`/home/ada/.${name}/`), name);
+    assert.ok(paths.every((path) => path.startsWith('/home/ada/.')));
+    assert.ok(paths.every((path) => !/\/\.(?:ssh|bashrc|profile|config)\/?$/.test(path)));
+    assert.ok(statePaths(readOnly, { HOME: '/home/ada' }).every((path) => path.startsWith(`/home/ada/.${name}/`)));
+  }
+  assert.deepEqual(statePaths(['$CODEX_HOME/', '/srv/x/'], { CODEX_HOME: '/c' }), ['/c/', '/srv/x/']);
 });

@@ -14,7 +14,7 @@ import { birthOf, findByVariable, isRunning } from '../providers/process-table.t
 import type { Separation } from '../providers/separation.ts';
 import { startCommand } from '../providers/start-command.ts';
 import type { TerminalPreset } from './preset.ts';
-import { checkFolder, type Program, programOf } from './program.ts';
+import { checkFolder, type Program, programOf, statePaths } from './program.ts';
 import type { Exit } from './readers.ts';
 import { RunFiles } from './run-files.ts';
 import { type Attempt, Ended, type Outcome, type TargetMaker, type TurnTarget } from './target.ts';
@@ -80,7 +80,13 @@ class TerminalTarget implements TurnTarget {
       try {
         await attempt.begin();
         const command = [path, ...line.arguments];
-        const inside = await separation.around({ userId: turn.userId, command, cwd, env, sandbox: spec.sandbox });
+        const inside = await separation.around({
+          ...{ userId: turn.userId, command, cwd, env, sandbox: spec.sandbox },
+          // The message is one of the words: what it names is not given to the program.
+          words: [path, ...(spec.args ?? [])],
+          writable: [...statePaths(this.#preset.state, env), ...(spec.writable ?? []).map((one) => `${one}/`)],
+          readOnly: statePaths(this.#preset.read_only, env),
+        });
         carried = inside.carried;
         child = await startCommand(inside.command, { cwd: inside.cwd, env: inside.env, input, output, errors });
       } finally {

@@ -110,7 +110,8 @@ async function startPerson(t: TestContext, { walls, sealed = false, server, whol
   const bundled = JSON.parse(readFileSync(join(PROGRAM, '..', '..', 'agents', 'executor.json'), 'utf8')) as {
     servers: object[];
   };
-  const hostile = { alias: 'hostile', command: process.execPath, args: [HOSTILE, 'mcp', places.serverWork] };
+  const args = [HOSTILE, 'mcp', places.serverWork];
+  const hostile = { alias: 'hostile', command: process.execPath, args, writable: [places.serverWork] };
   // Where a person may keep it, too; what it says of tools decides what is asked about.
   const executorManifest = join(folder, 'executor.json');
   const neoManifest = join(places.home, 'neo.json');

@@ -4,8 +4,8 @@
  * look, so that nothing of what it was started with has to.
  */
 import {
-  appendFileSync,
   closeSync,
+  constants,
   openSync,
   readdirSync,
   readFileSync,
@@ -14,6 +14,7 @@ import {
   renameSync,
   statSync,
   writeFileSync,
+  writeSync,
 } from 'node:fs';
 import { createServer } from 'node:http';
 import { connect } from 'node:net';
@@ -102,7 +103,9 @@ ownDescriptors();
 for (const path of loot.sockets) await knock(path);
 for (const path of loot.writable)
   attempt('write', path, () => {
-    appendFileSync(path, '# was here\n');
+    // Without O_CREAT: a new file in a temporary folder of its own would be no loot.
+    const file = openSync(path, constants.O_WRONLY | constants.O_APPEND);
+    writeSync(file, '# was here\n');
     return true;
   });
 const report = join(folder, `report-${process.argv[2]}.json`);

@@ -83,7 +83,9 @@ async function startPerson(
   const command = [process.execPath, HOSTILE, 'mcp', serverWork];
   writeFileSync(
     manifest,
-    JSON.stringify({ servers: [{ alias: 'hostile', command: command[0], args: command.slice(1) }] }),
+    JSON.stringify({
+      servers: [{ alias: 'hostile', command: command[0], args: command.slice(1), writable: [serverWork] }],
+    }),
   );
   if (as) {
     chownSync(folder, as.uid, as.gid);

@@ -56,7 +56,10 @@ const home = () => process.env.HOME ?? '/';
 export function noteCall(name: string, stdin?: string): void {
   const env = Object.fromEntries(Object.entries(process.env).map(([key, value]) => [key, value ?? '']));
   const call: Call = { name, pid: process.pid, argv: process.argv.slice(2), stdin, cwd: process.cwd(), env };
-  appendFileSync(join(home(), CALLS), `${JSON.stringify(call)}\n`);
+  // The state of the agent it stands for is what the sandbox lets it write.
+  const state = join(home(), `.${name}`);
+  mkdirSync(state, { recursive: true });
+  for (const folder of [state, home()]) appendFileSync(join(folder, CALLS), `${JSON.stringify(call)}\n`);
 }
 
 export function readStdin(): string {
