@@ -146,7 +146,7 @@ export class Repository {
 
   /** The path of a file of the work tree, beneath the root of `files`. */
   at(path: string): string {
-    return this.folder === '' ? path : `${this.folder}/${path}`;
+    return [this.folder, path].filter(Boolean).join('/');
   }
 
   async #inspect(): Promise<void> {

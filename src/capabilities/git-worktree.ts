@@ -157,7 +157,7 @@ export class WorkTree {
         .sort((a, b) => (a.name < b.name ? -1 : 1));
     } catch (thrown) {
       // It was removed or replaced since its parent was read, or it may not be read.
-      if (thrown instanceof BeneathError && thrown.code !== 'EFBIG') return [];
+      if (thrown instanceof BeneathError && /^(?:ENOENT|ENOTDIR|ELOOP|EACCES|EPERM)$/.test(thrown.code)) return [];
       throw thrown;
     }
   }
