@@ -65,7 +65,7 @@ export function commitLines(lines: Lines, { oid, parent, author, message }: Comm
   lines.add(`Author: ${author.name} <${author.email}>`);
   lines.add(`Date:   ${isoTime(author)}`);
   lines.add('');
-  for (const line of message.trimEnd().split('\n')) lines.add(`    ${line}`.trimEnd());
+  for (const line of message.trimEnd().split('\n')) lines.add(`    ${line}`);
 }
 
 /** An instant with the offset at which it was recorded, as `--date=iso-strict` prints it. */

@@ -133,7 +133,8 @@ export class WorkTree {
             refuse(`there are more than ${MAX_FILES} new files`);
           continue;
         }
-        if (index.entriesMap.has(path)) continue;
+        const entry = index.entriesMap.get(path);
+        if (entry && modeOf(entry.mode) === '160000') continue;
         const isKnown = folders.has(path);
         if (!isKnown && (await isIgnored(`${path}/`))) continue;
         if (!isKnown && this.#repository.files.kind(`${this.#repository.at(path)}/.git`) !== undefined) {
