@@ -1,148 +1,341 @@
 /**
- * A repository of the workspace that nobody need trust. What is in it may have been written by a model or fetched from
- * anywhere, and git runs programs that a repository's configuration names. So git is started only where that
- * configuration says nothing but what cannot name a program, with no hooks, no settings of the person and no variables,
- * in a repository that lies in the workspace as a whole.
+ * A repository of the workspace: its settings, references, trees and index. What is in it may have been written by a
+ * model or fetched from anywhere, so every name is checked and every amount is bounded. No program of the repository
+ * runs: there are no filters, hooks, drivers or helpers in here, and no setting names one.
  */
-import { lstatSync, realpathSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import type { Clock } from '../kit/clock/clock.ts';
-import { isWithin } from '../kit/process/view.ts';
+import { createHash } from 'node:crypto';
+import { deflateSync } from 'node:zlib';
+import * as git from 'isomorphic-git';
+import { GitIndexManager } from 'isomorphic-git/managers';
+import { FileSystem } from 'isomorphic-git/models';
+import { type Beneath, componentsOf } from '../kit/files/beneath.ts';
 import { ReveilleError } from '../wire/errors.ts';
-import { type ProgramEnd, runBounded } from './bounded-program.ts';
-import { cleanVariables, type Workspace } from './workspace.ts';
+import { GitFiles, type IndexStats } from './git-files.ts';
 
-/** What a repository's configuration may say. Keys as git writes them, sections and names in lower case. */
-const HARMLESS = [
-  /^core\.(?:repositoryformatversion|filemode|bare|logallrefupdates|ignorecase|precomposeunicode|symlinks)$/,
-  /^core\.(?:autocrlf|eol|safecrlf|quotepath|abbrev|compression)$/,
-  /^extensions\.(?:objectformat|refstorage)$/,
-  /^remote\..+\.(?:url|pushurl|fetch|tagopt|prune)$/,
-  /^branch\..+\.(?:remote|merge|rebase|description)$/,
-  /^user\.(?:name|email)$/,
-  /^(?:init\.defaultbranch|pull\.rebase|pull\.ff|push\.default|push\.autosetupremote|fetch\.prune)$/,
-  /^submodule\..+\.(?:url|active)$/,
-  /^(?:color|advice)\./,
-];
+export const MAX_FILES = 100_000;
+const MAX_DEPTH = 200;
+const OID = /^[0-9a-f]{40}$/;
+const BRANCH_REFERENCE =
+  /^refs\/heads\/(?!.*(?:\.\.|@\{|\/\/|\/\.|\.lock(?:\/|$)))[^\0-\x20\x7f~^:?*[\\.-][^\0-\x20\x7f~^:?*[\\]*(?<![./])$/;
 
-/** Said on every command line, where it goes before the repository's own word. */
-const GUARDS = [
-  ...['core.hooksPath=/dev/null', 'core.fsmonitor=false', 'core.untrackedCache=false', 'core.pager=cat'],
-  ...['core.editor=true', 'core.sshCommand=false', 'core.gitProxy=', 'core.askPass=', 'credential.helper='],
-  ...['commit.gpgSign=false', 'tag.gpgSign=false', 'push.gpgSign=false', 'log.showSignature=false', 'diff.external='],
-  ...[
-    'submodule.recurse=false',
-    'status.submoduleSummary=false',
-    'diff.ignoreSubmodules=dirty',
-    'fetch.recurseSubmodules=no',
-  ],
-  ...['protocol.allow=never', 'http.followRedirects=false', 'gc.auto=0', 'maintenance.auto=false'],
-  ...['core.attributesFile=/dev/null', 'core.excludesFile=/dev/null', 'safe.bareRepository=explicit'],
-].flatMap((setting) => ['-c', setting]);
+/** Each leads out of the repository, or to a layout that is not read here. */
+const LEADING_OUT = ['commondir', 'config.worktree', 'objects/info/alternates', 'objects/info/http-alternates'];
 
-const KEPT_BYTES = 200 * 1024;
-const LOCAL_MS = 30_000;
+export type Mode = '100644' | '100755' | '120000' | '160000';
+export type Blob = { readonly oid: string; readonly mode: Mode };
+export type Tree = Map<string, Blob>;
+export type Commit = Awaited<ReturnType<typeof git.readCommit>>['commit'] & { readonly oid: string };
 
-export type GitOptions = {
-  clock: Clock;
-  workspace: Workspace;
-  /** Where git is looked for. */
-  path: string | undefined;
+/** What the library keeps of a file in the index. */
+export type IndexEntry = Omit<IndexStats, 'mode'> & {
+  readonly path: string;
+  readonly oid: string;
+  readonly mode: number;
+  readonly flags: { stage: number; assumeValid: boolean; skipWorktree?: boolean; intentToAdd?: boolean };
 };
 
-export type GitRun = {
-  /** Where to run; the whole repository where one is given. */
-  repository?: string;
-  cwd: string;
-  args: readonly string[];
-  /** More configuration for this run, by key. */
-  config?: Readonly<Record<string, string>>;
-  timeoutMs?: number;
-  signal?: AbortSignal | undefined;
+export type Index = {
+  readonly entriesMap: ReadonlyMap<string, IndexEntry>;
+  readonly unmergedPaths: readonly string[];
+  insert(entry: { filepath: string; stats: IndexStats; oid: string }): void;
+  delete(entry: { filepath: string }): void;
 };
 
-const refuse = (what: string): never => {
-  throw new ReveilleError('forbidden', `git is not run there: ${what}`);
+export type Head = {
+  /** `undefined` where no branch is checked out. */
+  readonly branch: string | undefined;
+  /** `undefined` before the first commit. */
+  readonly oid: string | undefined;
 };
 
-export class Git {
-  readonly #options: GitOptions;
+export const refuse = (what: string): never => {
+  throw new ReveilleError('forbidden', what);
+};
 
-  constructor(options: GitOptions) {
-    this.#options = options;
-  }
+/** Whether a file system could take the name for `.git`: Windows and macOS ignore case and some characters. */
+export function isGitName(name: string): boolean {
+  const plain = name.replace(/[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/g, '').split(':')[0]!;
+  const lower = plain.toLowerCase().replace(/[. ]+$/, '');
+  return lower === '.git' || /^\.?git~[1-9]$/.test(lower);
+}
 
-  get workspace(): Workspace {
-    return this.#options.workspace;
+/** @throws ReveilleError `forbidden` for a path that no tree and no index may name */
+export function requirePath(path: string): void {
+  if (componentsOf(path).some(isGitName))
+    refuse(`git does not go on: it names the path ${JSON.stringify(path.slice(0, 200))}`);
+}
+
+export const shortOf = (oid: string): string => oid.slice(0, 7);
+
+export class Repository {
+  readonly files: Beneath;
+  /** Relative to the root of `files`; empty for the root itself. */
+  readonly folder: string;
+  readonly gitdir: string;
+  readonly #gitFiles: GitFiles;
+  readonly #cache = {};
+
+  private constructor(files: Beneath, folder: string) {
+    this.files = files;
+    this.folder = folder;
+    this.gitdir = folder === '' ? '.git' : `${folder}/.git`;
+    this.#gitFiles = new GitFiles({ files, gitdir: this.gitdir });
   }
 
   /**
-   * The repository that a folder of the workspace belongs to, after it was looked at.
+   * The repository that a folder belongs to.
    *
-   * @throws ReveilleError `not_found` where there is none, `forbidden` for one that leads out of the workspace or whose
-   *   configuration could run programs, naming the key and never its value
+   * @throws ReveilleError `not_found` where there is none, `forbidden` for one that leads elsewhere or that has a layout
+   *   that is not read here
    */
-  async repository(folder: string | undefined, signal?: AbortSignal): Promise<string> {
-    const { workspace } = this.#options;
-    const start = workspace.folder(folder);
-    for (let root = start; isWithin(root, workspace.root); root = dirname(root)) {
-      const found = lstatSync(join(root, '.git'), { throwIfNoEntry: false });
-      if (found === undefined) {
-        if (root === dirname(root)) break;
-        continue;
-      }
-      if (!found.isDirectory()) refuse('its .git is no folder but leads elsewhere');
-      await this.#inspect(root, signal);
-      return root;
+  static async find(files: Beneath, start: string): Promise<Repository> {
+    const names = componentsOf(start);
+    if (start !== '' && files.kind(start) !== 'folder')
+      throw new ReveilleError(
+        'invalid_request',
+        `folder must be a folder of the workspace (got ${JSON.stringify(start.slice(0, 200))})`,
+      );
+    if (names.some(isGitName)) refuse('folder must not be in a .git folder');
+    for (let depth = names.length; depth >= 0; depth--) {
+      const found = new Repository(files, names.slice(0, depth).join('/'));
+      const kind = files.kind(found.gitdir);
+      if (kind === undefined) continue;
+      if (kind !== 'folder') refuse('this repository is not used: its .git is no folder but leads elsewhere');
+      await found.#inspect();
+      return found;
     }
-    const shown = JSON.stringify((folder ?? '.').slice(0, 200));
+    const shown = JSON.stringify((start || '.').slice(0, 200));
     throw new ReveilleError('not_found', `there is no git repository at ${shown} of the workspace; init makes one`);
   }
 
-  async #inspect(root: string, signal?: AbortSignal): Promise<void> {
-    const own = join(root, '.git');
-    for (const name of ['commondir', 'config.worktree', 'objects/info/alternates', 'objects/info/http-alternates'])
-      if (lstatSync(join(own, name), { throwIfNoEntry: false })) refuse(`its .git/${name} leads out of the repository`);
-    for (const name of ['config', 'HEAD', 'objects', 'refs', 'index', 'info']) {
-      const path = join(own, name);
-      const found = lstatSync(path, { throwIfNoEntry: false });
-      if (found?.isSymbolicLink() || (found && !isWithin(realpathSync(path), own)))
-        refuse(`its .git/${name} is a link`);
+  /** Makes an empty repository of a folder that exists; leaves one that is there as it is. */
+  static init(files: Beneath, folder: string, branch: string, remote?: string): Repository {
+    const made = new Repository(files, folder);
+    const config = [
+      '[core]',
+      'repositoryformatversion = 0',
+      'filemode = true',
+      'bare = false',
+      'logallrefupdates = true',
+    ];
+    if (remote !== undefined) {
+      const quoted = JSON.stringify(remote);
+      config.push('[remote "origin"]', `url = ${quoted}`, 'fetch = +refs/heads/*:refs/remotes/origin/*');
+      config.push(`[branch "${branch}"]`, 'remote = origin', `merge = refs/heads/${branch}`);
     }
-    const args = ['config', '--file', join(own, 'config'), '--no-includes', '--null', '--name-only', '--list'];
-    const listed = await this.run({ cwd: root, args, signal });
-    if (listed.code !== 0) refuse('its configuration cannot be read');
-    const odd = listed.stdout.split('\0').find((key) => key !== '' && !HARMLESS.some((form) => form.test(key)));
-    if (odd === undefined) return;
-    const key = JSON.stringify(odd.slice(0, 200));
-    refuse(`its .git/config sets ${key}, which may run programs or lead elsewhere; take it out`);
+    for (const name of ['objects/info', 'objects/pack', 'refs/heads', 'refs/tags'])
+      files.mkdirs(`${made.gitdir}/${name}`);
+    const text = config.map((line) => (line.startsWith('[') ? line : `\t${line}`)).join('\n');
+    files.write(`${made.gitdir}/config`, Buffer.from(`${text}\n`));
+    files.write(`${made.gitdir}/HEAD`, Buffer.from(`ref: refs/heads/${branch}\n`));
+    return made;
   }
 
-  /** Runs git. Whoever runs it in a repository has looked at it with {@link repository}. */
-  run({ repository, cwd, args, config = {}, timeoutMs = LOCAL_MS, signal }: GitRun): Promise<ProgramEnd> {
-    const { clock, workspace, path } = this.#options;
-    const place =
-      repository === undefined ? [] : [`--git-dir=${join(repository, '.git')}`, `--work-tree=${repository}`];
-    const more = Object.entries(config).flatMap(([key, value], index) => [
-      [`GIT_CONFIG_KEY_${index}`, key],
-      [`GIT_CONFIG_VALUE_${index}`, value],
-    ]);
-    const env = {
-      ...cleanVariables(workspace, path),
-      ...{ GIT_CONFIG_NOSYSTEM: '1', GIT_CONFIG_SYSTEM: '/dev/null', GIT_CONFIG_GLOBAL: '/dev/null' },
-      ...{
-        GIT_TERMINAL_PROMPT: '0',
-        GIT_EDITOR: 'true',
-        GIT_PAGER: 'cat',
-        GIT_SSH_COMMAND: 'false',
-        GIT_ASKPASS: 'false',
-      },
-      ...{ GIT_CEILING_DIRECTORIES: dirname(workspace.root), GIT_ATTR_NOSYSTEM: '1', GIT_LITERAL_PATHSPECS: '1' },
-      ...{ GIT_OPTIONAL_LOCKS: '0', GIT_NO_LAZY_FETCH: '1', XDG_CONFIG_HOME: '/dev/null' },
-      // Not on the command line, which other processes can read: it may be a credential.
-      ...Object.fromEntries([['GIT_CONFIG_COUNT', String(more.length / 2)], ...more]),
-    };
-    const command = ['git', ...GUARDS, ...place, ...args] as const;
-    return runBounded(clock, { ...{ command, cwd, env, timeoutMs, signal }, keptBytes: KEPT_BYTES });
+  /** What every call of the library takes. */
+  get access() {
+    return { fs: this.#gitFiles, dir: `/${this.folder}`, gitdir: `/${this.gitdir}`, cache: this.#cache };
   }
+
+  keepReferences(keeps: (name: string) => boolean): void {
+    this.#gitFiles.keepsReference = keeps;
+  }
+
+  throwRefusal(): void {
+    this.#gitFiles.throwRefusal();
+  }
+
+  /** The path of a file of the work tree, beneath the root of `files`. */
+  at(path: string): string {
+    return [this.folder, path].filter(Boolean).join('/');
+  }
+
+  async #inspect(): Promise<void> {
+    for (const name of LEADING_OUT)
+      if (this.files.kind(`${this.gitdir}/${name}`) !== undefined)
+        refuse(`this repository is not used: its .git/${name} leads out of it`);
+    for (const name of ['config', 'HEAD', 'index', 'info', 'objects', 'refs'])
+      if (this.files.kind(`${this.gitdir}/${name}`) === 'link')
+        refuse(`this repository is not used: its .git/${name} is a link`);
+    const objectformat = await this.setting('extensions.objectformat');
+    const refstorage = await this.setting('extensions.refstorage');
+    if (objectformat !== undefined && objectformat !== 'sha1') refuse('only repositories with SHA-1 objects are read');
+    if (refstorage !== undefined && refstorage !== 'files')
+      refuse('only repositories that keep references as files are read');
+  }
+
+  /** A value of the repository's own configuration. Includes are not followed. */
+  async setting(path: string): Promise<string | undefined> {
+    const { files, gitdir } = this;
+    const fs = new GitFiles({ files, gitdir, hasOwnConfiguration: true });
+    const value: unknown = await git.getConfig({ fs, gitdir: `/${gitdir}`, path });
+    fs.throwRefusal();
+    return value === undefined ? undefined : String(value);
+  }
+
+  async head(): Promise<Head> {
+    const text = this.files.read(`${this.gitdir}/HEAD`, 4096).toString('utf8').trim();
+    if (OID.test(text)) return { branch: undefined, oid: text };
+    const reference = text.startsWith('ref:') ? text.slice(4).trim() : '';
+    if (!BRANCH_REFERENCE.test(reference)) return refuse('this repository is not used: its .git/HEAD names no branch');
+    return { branch: reference.slice('refs/heads/'.length), oid: await this.reference(reference) };
+  }
+
+  /** The commit or tag that a full reference names. */
+  async reference(name: string): Promise<string | undefined> {
+    try {
+      return await git.resolveRef({ ...this.access, ref: name });
+    } catch (thrown) {
+      this.throwRefusal();
+      if (thrown instanceof git.Errors.NotFoundError) return undefined;
+      throw thrown;
+    }
+  }
+
+  /** Sets a branch and, where it is the one that is checked out, what `HEAD` means with it. */
+  async setBranch(name: string, oid: string): Promise<void> {
+    await git.writeRef({ ...this.access, ref: `refs/heads/${name}`, value: oid, force: true });
+  }
+
+  async checkOutBranch(name: string): Promise<void> {
+    const target = `refs/heads/${name}`;
+    await git.writeRef({ ...this.access, ref: 'HEAD', value: target, force: true, symbolic: true });
+  }
+
+  /**
+   * The commit that a revision names: a commit, a branch, a tag, `HEAD`, and its ancestors as `~2` and `^2`.
+   *
+   * @throws ReveilleError `not_found`
+   */
+  async commitOf(revision: string): Promise<Commit> {
+    const [, base = '', steps = ''] = /^(.*?)((?:~\d*|\^\d*)*)$/s.exec(revision) ?? [];
+    let commit = await this.readCommit(await this.#oidOf(base === '@' ? 'HEAD' : base, revision));
+    for (const [, kind, count] of steps.matchAll(/([~^])(\d*)/g)) {
+      const n = count === '' ? 1 : Number(count);
+      if (n > 10_000) throw notFound(revision);
+      const ancestors = kind === '~' ? Array<number>(n).fill(0) : n === 0 ? [] : [n - 1];
+      for (const parent of ancestors) {
+        const next = commit.parent[parent];
+        if (next === undefined) throw notFound(revision);
+        commit = await this.readCommit(next);
+      }
+    }
+    return commit;
+  }
+
+  async #oidOf(base: string, revision: string): Promise<string> {
+    if (base === 'HEAD') {
+      const { oid } = await this.head();
+      if (oid === undefined) throw new ReveilleError('not_found', 'there is no commit yet');
+      return oid;
+    }
+    for (const name of [
+      `refs/heads/${base}`,
+      `refs/tags/${base}`,
+      `refs/remotes/${base}`,
+      `refs/remotes/${base}/HEAD`,
+      base,
+    ]) {
+      if (!name.startsWith('refs/') || /\.\.|\/\/|@\{/.test(name)) continue;
+      const oid = await this.reference(name);
+      if (oid !== undefined) return oid;
+    }
+    if (/^[0-9a-f]{4,40}$/.test(base)) {
+      try {
+        return base.length === 40 ? base : await git.expandOid({ ...this.access, oid: base });
+      } catch (thrown) {
+        this.throwRefusal();
+        if (thrown instanceof git.Errors.AmbiguousError)
+          throw new ReveilleError('invalid_request', `${base} names several objects`);
+      }
+    }
+    throw notFound(revision);
+  }
+
+  async readCommit(oid: string): Promise<Commit> {
+    try {
+      const { commit, oid: peeled } = await git.readCommit({ ...this.access, oid });
+      return { ...commit, oid: peeled };
+    } catch (thrown) {
+      this.throwRefusal();
+      if (thrown instanceof git.Errors.NotFoundError) throw notFound(oid);
+      throw thrown;
+    }
+  }
+
+  /** All files of a tree. */
+  async tree(oid: string | undefined): Promise<Tree> {
+    const files: Tree = new Map();
+    if (oid !== undefined) await this.#addTree(files, oid, '', 0);
+    this.throwRefusal();
+    return files;
+  }
+
+  async #addTree(files: Tree, oid: string, prefix: string, depth: number): Promise<void> {
+    if (depth > MAX_DEPTH) refuse(`git does not go on: a tree is more than ${MAX_DEPTH} folders deep`);
+    const { tree } = await git.readTree({ ...this.access, oid });
+    const names = new Set<string>();
+    for (const { path: name, mode, oid: of, type } of tree) {
+      const path = prefix + name;
+      requirePath(path);
+      if (names.has(name)) refuse(`git does not go on: a tree names ${JSON.stringify(path.slice(0, 200))} twice`);
+      names.add(name);
+      if (type === 'tree') await this.#addTree(files, of, `${path}/`, depth + 1);
+      else files.set(path, { oid: of, mode: modeOf(Number.parseInt(mode, 8)) });
+      if (files.size > MAX_FILES) refuse(`git does not go on: a tree has more than ${MAX_FILES} files`);
+    }
+  }
+
+  async headTree(): Promise<Tree> {
+    const { oid } = await this.head();
+    return this.tree(oid === undefined ? undefined : (await this.readCommit(oid)).tree);
+  }
+
+  async readBlob(oid: string): Promise<Buffer> {
+    const { blob } = await git.readBlob({ ...this.access, oid });
+    this.throwRefusal();
+    return Buffer.from(blob);
+  }
+
+  writeBlob(content: Uint8Array): string {
+    const wrapped = wrapBlob(content);
+    const oid = createHash('sha1').update(wrapped).digest('hex');
+    const folder = `${this.gitdir}/objects/${oid.slice(0, 2)}`;
+    const path = `${folder}/${oid.slice(2)}`;
+    if (this.files.kind(path) === 'file') return oid;
+    this.files.mkdirs(folder);
+    this.files.write(path, deflateSync(wrapped), { mode: 0o444 });
+    return oid;
+  }
+
+  /** Reads the index, lets `edit` change it, and writes it if it was changed. */
+  async index<T>(edit: (index: Index) => T | Promise<T>): Promise<T> {
+    const { gitdir, cache } = this.access;
+    const fs = new FileSystem(this.#gitFiles) as never;
+    const result = await GitIndexManager.acquire({ fs, gitdir, cache }, (index) => {
+      const read = index as unknown as Index;
+      if (read.entriesMap.size > MAX_FILES) refuse(`git does not go on: the index has more than ${MAX_FILES} files`);
+      for (const path of read.entriesMap.keys()) requirePath(path);
+      return edit(read);
+    });
+    this.throwRefusal();
+    return result as T;
+  }
+}
+
+export const notFound = (revision: string): ReveilleError =>
+  new ReveilleError('not_found', `there is no commit ${JSON.stringify(revision.slice(0, 200))} in this repository`);
+
+function wrapBlob(content: Uint8Array): Buffer {
+  return Buffer.concat([Buffer.from(`blob ${content.length}\0`), content]);
+}
+
+export function blobOid(content: Uint8Array): string {
+  return createHash('sha1').update(`blob ${content.length}\0`).update(content).digest('hex');
+}
+
+export function modeOf(mode: number): Mode {
+  const kind = mode >> 12;
+  if (kind === 0o12) return '120000';
+  if (kind === 0o16) return '160000';
+  return mode & 0o111 ? '100755' : '100644';
 }

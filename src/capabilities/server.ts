@@ -10,8 +10,9 @@ import type { Logger } from '../kit/log/log.ts';
 import { type ServedConnection, serveUntilHangUp } from '../kit/mcp/serve.ts';
 import { isInRoom } from './bounded-program.ts';
 import { addFetch } from './fetch.ts';
-import { addGit, readRemotes } from './git.ts';
-import { Git } from './git-repository.ts';
+import { addGit } from './git.ts';
+import { Remotes } from './git-remote.ts';
+import { GitRunner } from './git-runner.ts';
 import { addSearch, searchEngineOf } from './search.ts';
 import { addShell } from './shell.ts';
 import { WebAccess } from './web-access.ts';
@@ -55,6 +56,7 @@ export type CapabilityOptions = {
 export function startCapability(options: CapabilityOptions): ServedConnection {
   const { name, log, clock = systemClock, path } = options;
   const web = new WebAccess({ clock, allow: options.allow, ...(options.resolve && { resolve: options.resolve }) });
+  const closers = [() => web.close()];
   const adders: Record<CapabilityName, () => (server: McpServer) => void> = {
     fetch: () => (server) => addFetch(server, web),
     web_search() {
@@ -62,8 +64,9 @@ export function startCapability(options: CapabilityOptions): ServedConnection {
       return (server) => addSearch(server, web, engine);
     },
     git() {
-      const git = new Git({ clock, path, workspace: new Workspace(options.workspace ?? '') });
-      const remotes = readRemotes(options.remotes ?? '', options.gitToken);
+      const git = new GitRunner({ clock, root: new Workspace(options.workspace ?? '').root });
+      const remotes = new Remotes(clock, options.remotes ?? '', options.gitToken);
+      closers.push(() => remotes.close());
       return (server) => addGit(server, git, remotes);
     },
     shell() {
@@ -80,7 +83,7 @@ export function startCapability(options: CapabilityOptions): ServedConnection {
       return server;
     },
     onerror: (err) => log.warn({ err }, 'the connection has trouble'),
-    onEnd: () => web.close(),
+    onEnd: async () => void (await Promise.all(closers.map((close) => close()))),
     ...(options.input && { input: options.input }),
     ...(options.output && { output: options.output }),
   });

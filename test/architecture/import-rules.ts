@@ -21,6 +21,7 @@ const KIT_ARROWS: Readonly<Record<string, readonly string[]>> = {
   'kit/clock': [],
   'kit/log': [],
   'kit/text': [],
+  'kit/files': [],
   'kit/json': [],
   'kit/phrase': [],
   'kit/mcp': [],

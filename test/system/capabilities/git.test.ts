@@ -4,7 +4,7 @@ import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, symlinkSync,
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { openCapabilities } from './bench.ts';
-import { gitSite } from './git-site.ts';
+import { gitSite, withoutGit } from './git-site.ts';
 
 const own = { GIT_CONFIG_GLOBAL: '/dev/null', GIT_CONFIG_NOSYSTEM: '1', PATH: process.env.PATH };
 const author = ['-c', 'user.name=T', '-c', 'user.email=t@localhost'];
@@ -38,6 +38,8 @@ const WRITES: readonly [string, object][] = [
   ['git/switch', { branch: 'other', create: true }],
 ];
 
+const skip = withoutGit();
+
 describe('git', () => {
   test('a file is edited, staged, committed and looked at', async (t) => {
     const { call, workspace } = await openCapabilities(t);
@@ -55,7 +57,9 @@ describe('git', () => {
     assert.equal((await call('git/commit', { message: 'nothing' })).isError, true);
   });
 
-  test('what goes to a remote goes only to one that was named, with its credential and no other', async (t) => {
+  test('what goes to a remote goes only to one that was named, with its credential and no other', {
+    skip,
+  }, async (t) => {
     const site = await gitSite(t);
     const other = await gitSite(t);
     const variables = { EXECUTOR_GIT_REMOTES: site.origin, EXECUTOR_GIT_TOKEN: 'token-of-the-remote' };
@@ -97,7 +101,9 @@ describe('git', () => {
     t.diagnostic(`${elsewhere.length * 3} remotes that were not named, ${other.seen.length} got through`);
   });
 
-  test('no program runs that a repository names, in its configuration, its hooks, its attributes or its submodules', async (t) => {
+  test('no program runs that a repository names, in its configuration, its hooks, its attributes or its submodules', {
+    skip,
+  }, async (t) => {
     const marks = (folder: string) => readdirSync(folder).filter((name) => name.startsWith('ran'));
     const variables = {
       ...{ GIT_EXTERNAL_DIFF: 'touch', GIT_SSH_COMMAND: 'touch', GIT_DIR: '/tmp', GIT_PAGER: 'touch', EDITOR: 'touch' },
@@ -148,16 +154,17 @@ describe('git', () => {
       ['core.alternateRefsCommand', payload],
       ['gpg.ssh.program', payload],
     );
-    let refused = 0;
+    let calls = 0;
     for (const [index, [key, value]] of config.entries()) {
       const at = repository(join(workspace, `c${index}`));
       writeFileSync(join(at, '.gitattributes'), '* filter=x diff=x merge=x\n');
       gitAs(at, 'config', key, value);
+      // No setting of a repository is obeyed, so none needs to be refused.
       for (const [name, args] of [...READS.slice(0, 2), WRITES[0]!]) {
         const { isError, text } = await call(name, { ...args, folder: `c${index}` });
-        assert.ok(isError, `${key}: ${name}`);
+        assert.equal(isError, false, `${key}: ${name}: ${text}`);
         assert.ok(!text.includes(value) || value === 'x' || value === 'true', text);
-        refused++;
+        calls++;
       }
     }
     const hooked = repository(join(workspace, 'hooked'));
@@ -180,10 +187,10 @@ describe('git', () => {
     }
     const through = marks(workspace);
     assert.deepEqual(through, []);
-    t.diagnostic(`${config.length} keys in ${refused} calls, ${hooks.length + 4} hooks, ${through.length} got through`);
+    t.diagnostic(`${config.length} keys in ${calls} calls, ${hooks.length + 4} hooks, ${through.length} got through`);
   });
 
-  test('a repository that leads out of the workspace is refused, and so is a folder that does', async (t) => {
+  test('a repository that leads out of the workspace is refused, and so is a folder that does', { skip }, async (t) => {
     const { call, folder, workspace } = await openCapabilities(t);
     const outside = repository(join(folder, 'outside'));
     writeFileSync(join(outside, 'secret.txt'), 'canary');

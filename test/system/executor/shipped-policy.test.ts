@@ -41,3 +41,44 @@ test('with what ships, reads and writes in the workspace go, and what leaves the
       assert.ok(by('allow').includes(name), name);
   }
 });
+
+test('a write into a .git folder is asked, by whatever name a file system takes for it', () => {
+  const policy = readPolicy(bundledPolicy());
+  const base = {
+    surface: 'escalate' as const,
+    user: 'ada',
+    now: Date.parse('2026-06-15T03:00:00Z'),
+    amount: undefined,
+  };
+  const effectOf = (tool: string, args: Record<string, unknown>, unattended: boolean) =>
+    policy.decide({ ...base, tool, args, unattended, spends: [] }).effect;
+  const guarded = [
+    '.git',
+    '.git/config',
+    '/w/.git/hooks/pre-commit',
+    'a/.GIT/config',
+    'a/../.git/config',
+    'GIT~1/config',
+  ];
+  const odd = ['.git./config', '.git::$INDEX_ALLOCATION/config', 'a\\.git\\config', '.git. /x'];
+  const free = ['.gitignore', '.github/workflows/x.yml', 'git/config', 'a.git/config', 'legit', 'docs/.gitkeep'];
+  for (const unattended of [false, true]) {
+    for (const [tool, argument] of [
+      ['fs/write_file', 'path'],
+      ['fs/edit_file', 'path'],
+      ['fs/create_directory', 'path'],
+      ['fs/move_file', 'source'],
+      ['fs/move_file', 'destination'],
+    ] as const) {
+      const args = (path: string) => ({
+        ...(tool === 'fs/move_file' && { source: 'a', destination: 'b' }),
+        [argument]: path,
+      });
+      for (const path of [...guarded, ...odd])
+        assert.equal(effectOf(tool, args(path), unattended), 'ask', `${tool} ${argument} ${path}`);
+      for (const path of free)
+        assert.equal(effectOf(tool, args(path), unattended), 'allow', `${tool} ${argument} ${path}`);
+    }
+    assert.equal(effectOf('fs/read_text_file', { path: '.git/config' }, unattended), 'allow');
+  }
+});

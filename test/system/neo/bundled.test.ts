@@ -41,17 +41,19 @@ const rawNumber = (digits: string): unknown => (JSON as unknown as { rawJSON(tex
 
 const call = async (surface: ToolSurface, name: string, args: object) => surface.dispatch(name, args, testCall());
 
+/** What the git of Neo's manifest leaves to the executor. */
+const GIT_MARKS = ['add', 'clone', 'commit', 'init', 'pull', 'push', 'switch'].map((name) => `git__${name}`);
+
 describe('the manifest that ships', () => {
-  test('starts on a bare machine: alarms, files and pages, all pinned; what needs a program or a setting is off', async (t) => {
+  test('starts on a bare machine: alarms, files, pages and git, all pinned; what needs a program or a setting is off', async (t) => {
     const { surface } = await bundledTools(t);
     const { tools, escalate, off = [], warnings } = surface.describe();
-    assert.deepEqual([escalate, warnings], [[], []]);
+    assert.deepEqual([escalate, warnings], [GIT_MARKS, []]);
     assert.deepEqual(off, [
       {
         alias: 'web_search',
         why: 'NEO_SEARCH_URL or NEO_SEARCH_KEY is not set; set NEO_SEARCH_URL to the address of a SearXNG, or NEO_SEARCH_KEY to a key of the Brave Search API',
       },
-      { alias: 'git', why: 'there is no program git; install git' },
       {
         alias: 'shell',
         why: 'there is no program bwrap and REVEILLE_SHELL_WITHOUT_WALLS is not set; install bubblewrap, which builds the room that commands run in',
@@ -62,14 +64,14 @@ describe('the manifest that ships', () => {
       },
     ]);
     const names = tools.map(({ name }) => name);
-    for (const name of ['chronos__alarm_set', 'fs__read_text_file', 'fetch__fetch'])
+    for (const name of ['chronos__alarm_set', 'fs__read_text_file', 'fetch__fetch', 'git__status'])
       assert.ok(names.includes(name), name);
     assert.ok(tools.every(({ uri }) => uri?.startsWith('matrix://tool/mcp/')));
     const pins = readLock(lockPathOf(bundledManifest('neo')))?.servers ?? {};
     const pinned = Object.entries(pins)
       .filter(([alias]) => !off.some((one) => one.alias === alias))
       .flatMap(([alias, tools]) => Object.keys(tools).map((tool) => `${alias}__${tool}`));
-    assert.deepEqual(pinned.sort(), names);
+    assert.deepEqual(pinned.sort(), [...names, ...escalate].sort());
   });
 
   test('has a word for each capability: looking is the model’s own, what leaves a mark is the executor’s', async (t) => {
@@ -84,10 +86,9 @@ describe('the manifest that ships', () => {
     const own = tools.map(({ name }) => name).filter((name) => !/^(?:chrono|fs__|browser__)/.test(name));
     const looks = ['branches', 'diff', 'log', 'show', 'status'].map((name) => `git__${name}`);
     assert.deepEqual(own, ['fetch__fetch', ...looks, 'web_search__search']);
-    const marks = ['add', 'clone', 'commit', 'init', 'pull', 'push', 'switch'].map((name) => `git__${name}`);
     assert.deepEqual(
       escalate.filter((name) => !name.startsWith('browser__')),
-      [...marks, 'shell__run'],
+      [...GIT_MARKS, 'shell__run'],
     );
   });
 

@@ -20,8 +20,16 @@ export type ExecutorProcess = {
   end(signal: NodeJS.Signals): Promise<void>;
 };
 
-/** Starts `reveille executor` below a home folder; resolves when it accepts requests. */
-export async function startExecutorProcess(home: string, env: Record<string, string>): Promise<ExecutorProcess> {
+/**
+ * Starts `reveille executor` below a home folder; resolves when it accepts requests.
+ *
+ * @param as another user of the system, for a test that is root
+ */
+export async function startExecutorProcess(
+  home: string,
+  env: Record<string, string>,
+  as: { uid?: number; gid?: number } = {},
+): Promise<ExecutorProcess> {
   const child: ChildProcess = spawn(process.execPath, [PROGRAM, 'executor', '--json'], {
     env: {
       PATH: process.env.PATH,
@@ -34,6 +42,7 @@ export async function startExecutorProcess(home: string, env: Record<string, str
       ...env,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
+    ...as,
   });
   let log = '';
   child.stderr!.setEncoding('utf8').on('data', (text: string) => {
