@@ -24,8 +24,8 @@ export type AlarmSort = (typeof ALARM_SORTS)[number];
 export type FireOutcome = (typeof FIRE_OUTCOMES)[number];
 export type FireStage = (typeof FIRE_STAGES)[number];
 
-/** Why nobody rang an alarm when it was due: the computer slept, or nothing ran that could have rung it. */
-export const ABSENCES = ['slept', 'not_running'] as const;
+/** Why no process fired an alarm when it was due: the computer slept, chronosd did not run, or its process got no processor. */
+export const ABSENCES = ['slept', 'not_running', 'stalled'] as const;
 export type AbsenceReason = (typeof ABSENCES)[number];
 
 /** The members of a create or edit body that are kept as source text. */

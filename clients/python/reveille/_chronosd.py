@@ -118,7 +118,7 @@ class Fire(TypedDict):
     started_at: str
     finished_at: str
     lateness_ms: Number
-    late_because: NotRequired[Literal["slept", "not_running"]]
+    late_because: NotRequired[Literal["slept", "not_running", "stalled"]]
     outcome: Literal["delivered", "failed", "unknown", "missed"]
     http_status: NotRequired[int]
     error: NotRequired[str]

@@ -33,7 +33,7 @@ class Turn(TypedDict):
     fire_id: NotRequired[str]
     scheduled_for: NotRequired[str]
     missed_count: NotRequired[Number]
-    late_because: NotRequired[Literal["slept", "not_running", "machine_start"]]
+    late_because: NotRequired[Literal["slept", "not_running", "stalled", "machine_start"]]
     label: NotRequired[str]
     set_at: NotRequired[str]
     set_by: NotRequired[str]

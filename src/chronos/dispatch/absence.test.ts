@@ -4,25 +4,45 @@ import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { silentLogger } from '../../kit/log/log.ts';
 import { Absence } from './absence.ts';
 
-/** Clocks that a test moves: all of them, or those that go on in a sleep, or the wall clock alone. */
+/**
+ * Clocks that a test moves: all of them with or without the timers, or those that continue in a sleep, or the wall clock
+ * alone.
+ */
 function clocks() {
   const at = { now: Date.UTC(2026, 10, 23, 8), monotonic: 1000, sinceBoot: 500_000 };
+  const timers = new Set<{ at: number; act: () => void }>();
   const clock = {
     now: () => at.now,
     monotonic: () => at.monotonic,
     sinceBoot: () => at.sinceBoot,
-    after: () => () => {},
+    after(ms: number, act: () => void) {
+      const timer = { at: at.monotonic + ms, act };
+      timers.add(timer);
+      return () => void timers.delete(timer);
+    },
   };
-  const pass = (ms: number) => {
+  /** The process is stopped: all clocks continue, no timer fires. */
+  const stall = (ms: number) => {
     at.now += ms;
     at.monotonic += ms;
     at.sinceBoot += ms;
+  };
+  const pass = (ms: number) => {
+    const end = at.monotonic + ms;
+    for (;;) {
+      const next = [...timers].filter((timer) => timer.at <= end).sort((one, other) => one.at - other.at)[0];
+      if (!next) break;
+      timers.delete(next);
+      stall(Math.max(0, next.at - at.monotonic));
+      next.act();
+    }
+    stall(end - at.monotonic);
   };
   const sleep = (ms: number) => {
     at.now += ms;
     at.sinceBoot += ms;
   };
-  return { at, clock, pass, sleep };
+  return { at, clock, pass, sleep, stall };
 }
 
 test('what fell due in a sleep is late because the computer slept', (t) => {
@@ -35,6 +55,18 @@ test('what fell due in a sleep is late because the computer slept', (t) => {
   assert.equal(absence.because(due), 'slept');
   pass(60_000);
   assert.equal(absence.because(due), 'slept');
+  assert.equal(absence.because(at.now - 1000), undefined);
+});
+
+test('what fell due while the process was stopped is late because of that', (t) => {
+  const { at, clock, pass, stall } = clocks();
+  const absence = new Absence(temporaryFolder(t), clock, silentLogger);
+  pass(10_000);
+  const due = at.now + 20_000;
+  stall(60_000);
+  assert.equal(absence.because(due), 'stalled');
+  pass(60_000);
+  assert.equal(absence.because(due), 'stalled');
   assert.equal(absence.because(at.now - 1000), undefined);
 });
 

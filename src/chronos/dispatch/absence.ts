@@ -1,7 +1,8 @@
 /**
- * Why a ring is late, where the reason is that nobody was there: chronosd did not run, or the computer slept. A file
- * whose time is set every few seconds says until when the process before ran. A sleep shows in the clock that goes on in
- * it, beside the one that stands still; a wall clock that somebody has set is none.
+ * Why a fire is late, where no process could send it: chronosd did not run, the computer slept, or the process was
+ * stopped (`SIGSTOP`, a debugger) or got no processor. The modification time of a file, set every few seconds, records
+ * until when the previous process ran. A sleep is the difference between the clock that counts sleep and the monotonic
+ * clock. A stall is a heartbeat that comes too late by the monotonic clock. A change of the wall clock is neither.
  */
 import { closeSync, openSync, statSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +13,7 @@ import type { AbsenceReason } from '../../wire/alarm.ts';
 type Span = { readonly from: number; readonly to: number; readonly because: AbsenceReason };
 
 const BEAT_MS = 2000;
-/** What clocks that are read one after another may differ by. */
+/** Tolerated between clocks that are read one after another, and for a heartbeat that is late. */
 const SLACK_MS = 3000;
 /** Looking at the clocks is a call of the system for each fire that is late; no sleep begins and ends within this. */
 const LOOK_AGAIN_MS = 100;
@@ -56,11 +57,13 @@ export class Absence {
     return { now: now.call(clock), monotonic: monotonic.call(clock), sinceBoot: sinceBoot?.call(clock) ?? 0 };
   }
 
-  /** Looks whether the computer has slept since the last look. */
+  /** Records a sleep of the computer, or a stall of this process, since the last look. */
   #notice(): void {
     const seen = this.#look();
-    const slept = seen.sinceBoot - this.#seen.sinceBoot - (seen.monotonic - this.#seen.monotonic);
-    if (slept > SLACK_MS) this.#remember({ from: this.#seen.now, to: seen.now, because: 'slept' });
+    const ran = seen.monotonic - this.#seen.monotonic;
+    const slept = seen.sinceBoot - this.#seen.sinceBoot - ran;
+    const because = slept > SLACK_MS ? 'slept' : ran > BEAT_MS + SLACK_MS ? 'stalled' : undefined;
+    if (because !== undefined) this.#remember({ from: this.#seen.now, to: seen.now, because });
     this.#seen = seen;
   }
 

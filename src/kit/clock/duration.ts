@@ -30,6 +30,7 @@ export function formatDuration(ms: number): string {
 export const LATE_WORDS: Readonly<Record<LateReason, string>> = {
   slept: 'the computer slept',
   not_running: 'Reveille was not running',
+  stalled: 'the process of Reveille was stopped or got no processor',
   machine_start: 'the machine had to start',
 };
 
