@@ -7,9 +7,9 @@ import { after, before, describe, test } from 'node:test';
 import { type Outcome, reveille } from '../../../test/support/command-line.ts';
 import { type Installation, startAgent, startInstallation } from '../../../test/support/installation.ts';
 import { closeServer, listening, sharedOwner, temporaryFolder } from '../../../test/support/temporary.ts';
+import { hasBubblewrap } from '../../../test/support/tools.ts';
 import { writeDeparture } from '../../chronos/store/sqlite/departure.ts';
 import { systemClock } from '../../kit/clock/clock.ts';
-import { probeBubblewrap } from '../../kit/process/bubblewrap.ts';
 import { openDatabase } from '../../kit/sqlite/open.ts';
 import { VERSION } from '../../wire/version.ts';
 import { aheadBy } from '../access/server-clock.ts';
@@ -339,8 +339,7 @@ describe('reveille doctor, where something is wrong', () => {
       if (mode !== 'off') assert.match(said.detail, /No permissions to create a new namespace/);
       assert.match(said.remedy!, remedy);
     }
-    const { kind } = await probeBubblewrap(process.env.PATH);
-    if (kind === 'none') return t.diagnostic('no bubblewrap that works here: what it hides was not looked at');
+    if (!(await hasBubblewrap(t))) return;
     const { status, detail } = await look('auto', process.env.PATH);
     assert.equal(status, 'ok');
     assert.match(detail, /^machines and MCP servers run behind bubblewrap: the home, .* are hidden from them; other/);

@@ -13,7 +13,7 @@ const PROBE_LIMIT_MS = 10_000;
 const RUNTIME_FOLDER = '/run';
 /** Every program has this place anew. */
 const isOwnMount = (path: string) => path === RUNTIME_FOLDER || /^\/(?:dev|proc|sys)(?:\/|$)/.test(path);
-/** Looked at after the folders of `PATH`, which a service may lack. */
+/** The folders that are searched where there is no `PATH`, as in some services. */
 const USUAL_FOLDERS = ['/usr/bin', '/usr/local/bin', '/bin'];
 /** What programs use of `/dev` besides what every one has: graphics for models, sound. Terminals and disks stay out. */
 const DEVICES = ['/dev/dri', '/dev/kfd', '/dev/accel', '/dev/snd', '/dev/nvidia0', '/dev/nvidiactl', '/dev/nvidia-uvm'];
@@ -88,7 +88,7 @@ function isExecutable(path: string): boolean {
 
 /** Finds bubblewrap and tries it: it may be there, and namespaces forbidden. */
 async function probe(path: string | undefined, user: ProgramUser | undefined): Promise<Means> {
-  const folders = [...(path ?? '').split(delimiter), ...USUAL_FOLDERS].filter((folder) => isAbsolute(folder));
+  const folders = path ? path.split(delimiter).filter((folder) => isAbsolute(folder)) : USUAL_FOLDERS;
   const found = folders.map((folder) => join(folder, 'bwrap')).find(isExecutable);
   if (found === undefined) return { kind: 'none', why: 'bubblewrap is not installed (apt-get install bubblewrap)' };
   const [program, ...words] = [

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { needs } from '../../support/tools.ts';
 import { openCapabilities } from './bench.ts';
 import { gitSite } from './git-site.ts';
 
@@ -39,7 +40,7 @@ const WRITES: readonly [string, object][] = [
 ];
 
 describe('git', () => {
-  test('a file is edited, staged, committed and looked at', async (t) => {
+  test('a file is edited, staged, committed and looked at', { skip: needs('git') }, async (t) => {
     const { call, workspace } = await openCapabilities(t);
     assert.equal((await call('git/init', { folder: '.' })).isError, false);
     writeFileSync(join(workspace, 'notes.md'), '# tea\n');
@@ -55,7 +56,9 @@ describe('git', () => {
     assert.equal((await call('git/commit', { message: 'nothing' })).isError, true);
   });
 
-  test('what goes to a remote goes only to one that was named, with its credential and no other', async (t) => {
+  test('what goes to a remote goes only to one that was named, with its credential and no other', {
+    skip: needs('git'),
+  }, async (t) => {
     const site = await gitSite(t);
     const other = await gitSite(t);
     const variables = { EXECUTOR_GIT_REMOTES: site.origin, EXECUTOR_GIT_TOKEN: 'token-of-the-remote' };
@@ -97,7 +100,9 @@ describe('git', () => {
     t.diagnostic(`${elsewhere.length * 3} remotes that were not named, ${other.seen.length} got through`);
   });
 
-  test('no program runs that a repository names, in its configuration, its hooks, its attributes or its submodules', async (t) => {
+  test('no program runs that a repository names, in its configuration, its hooks, its attributes or its submodules', {
+    skip: needs('git'),
+  }, async (t) => {
     const marks = (folder: string) => readdirSync(folder).filter((name) => name.startsWith('ran'));
     const variables = {
       ...{ GIT_EXTERNAL_DIFF: 'touch', GIT_SSH_COMMAND: 'touch', GIT_DIR: '/tmp', GIT_PAGER: 'touch', EDITOR: 'touch' },
@@ -183,7 +188,9 @@ describe('git', () => {
     t.diagnostic(`${config.length} keys in ${refused} calls, ${hooks.length + 4} hooks, ${through.length} got through`);
   });
 
-  test('a repository that leads out of the workspace is refused, and so is a folder that does', async (t) => {
+  test('a repository that leads out of the workspace is refused, and so is a folder that does', {
+    skip: needs('git'),
+  }, async (t) => {
     const { call, folder, workspace } = await openCapabilities(t);
     const outside = repository(join(folder, 'outside'));
     writeFileSync(join(outside, 'secret.txt'), 'canary');
