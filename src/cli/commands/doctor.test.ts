@@ -294,6 +294,22 @@ describe('reveille doctor, where something is wrong', () => {
     }
   });
 
+  test('a disabled capability has one line: the missing program or setting, and what enables it', async (t) => {
+    const env = { ...(await freePorts()), PATH: '/nowhere', NEO_SEARCH_KEY: 'key' };
+    const said = find(reportOf(await reveille(temporaryFolder(t), ['doctor', '--json'], { env })), 'capabilities');
+    assert.equal(said.status, 'note');
+    const lines = said.detail.split('\n');
+    assert.equal(
+      lines.filter((line) => /^off: shell: there is no program bwrap .*; install bubblewrap/.test(line)).length,
+      1,
+    );
+    assert.ok(
+      lines.every((line) => /^off: \w+: .+; .+$/.test(line)),
+      said.detail,
+    );
+    assert.doesNotMatch(said.detail, /web_search/);
+  });
+
   test('an endpoint that refuses the key, or has another model, is said to', async (t) => {
     let status = 401;
     const list = JSON.stringify({ data: [{ id: 'one' }, { id: 'two' }] });
