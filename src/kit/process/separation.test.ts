@@ -144,7 +144,7 @@ test('without bubblewrap a program is started as it is, or, where walls are requ
   if (means.kind === 'none') {
     const required = new Walls('required', NO_PLACES, process.env.PATH);
     await assert.rejects(required.around(program), /REVEILLE_SEPARATION is required, and programs cannot be separated/);
-    assert.deepEqual(await new Walls('auto', NO_PLACES, undefined).around(program), {
+    assert.deepEqual(await new Walls('auto', NO_PLACES, process.env.PATH).around(program), {
       command: ['node'],
       carried: false,
     });
