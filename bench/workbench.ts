@@ -1,5 +1,4 @@
 /** What all workloads share: a folder, children that do not outlive the run and, where they are wanted, a database server and a sink. */
-import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -35,16 +34,18 @@ export class Workbench {
     const bench = new Workbench(mkdtempSync(join(tmpdir(), 'reveille-bench-')), profiles);
     if (!postgres) return bench;
     bench.#postgres = postgres;
-    const child = bench.start('the sink', [join(BENCH_FOLDER, 'sink', 'server.ts'), ...bench.#makeCertificate()]);
+    const child = bench.start('the sink', [
+      join(BENCH_FOLDER, 'sink', 'server.ts'),
+      ...(await bench.#makeCertificate()),
+    ]);
     bench.#sink = new Sink(await child.says<SinkPorts>());
     return bench;
   }
 
-  /** @returns the files of a certificate for loopback and of its key; nothing where there is no openssl to make them */
-  #makeCertificate(): string[] {
-    if (spawnSync('openssl', ['version']).status !== 0) return [];
-    const authority = makeAuthority(this.folder, 'authority');
-    const { certificate, key } = authority.issue();
+  /** @returns the files of a certificate for loopback and of its key */
+  async #makeCertificate(): Promise<string[]> {
+    const authority = await makeAuthority(this.folder, 'authority');
+    const { certificate, key } = await authority.issue();
     this.#authority = authority.file;
     return [certificate, key];
   }

@@ -1,6 +1,5 @@
 /** The agents of this folder, woken by an alarm: started, told the words unchanged, one turn for an occurrence. */
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -8,11 +7,11 @@ import { after, before, describe, test } from 'node:test';
 import { eventually } from '../../test/support/eventually.ts';
 import { type Installation, startInstallation } from '../../test/support/installation.ts';
 import { sharedOwner, temporaryFolder } from '../../test/support/temporary.ts';
+import { needs } from '../../test/support/tools.ts';
 
 const WORDS = 'Look at the "build" – and say so 🎈';
-const hasPython = spawnSync('python3', ['-c', 'import sys; sys.exit(sys.version_info < (3, 11))']).status === 0;
 const AGENTS = [
-  { name: 'agent.py', program: 'python3', skip: hasPython || process.env.CI ? false : 'there is no python3 of 3.11' },
+  { name: 'agent.py', program: 'python3', skip: needs('python3') },
   { name: 'agent.ts', program: process.execPath, skip: false },
 ];
 

@@ -8,9 +8,9 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { probeBubblewrap } from '../../src/kit/process/bubblewrap.ts';
 import { eventually } from '../support/eventually.ts';
 import { atEnd, listening } from '../support/temporary.ts';
+import { hasBubblewrap } from '../support/tools.ts';
 import { callerOf } from '../system/executor/executor-bench.ts';
 import { EXECUTOR_TOKEN, startExecutorProcess } from '../system/rail/executor-process.ts';
 
@@ -99,11 +99,7 @@ for (const separation of ['auto', 'off'])
   for (const who of ['root', 'an ordinary user'])
     test(`a submitter's token reads and runs nothing through git: ${separation === 'off' ? 'without' : 'with'} the sandbox, as ${who}`, async (t) => {
       if (!isRoot && who === 'root') return t.skip('only root can run a test as root');
-      if (separation === 'auto' && (await probeBubblewrap(process.env.PATH)).kind === 'none') {
-        if (process.env.CI)
-          throw new Error('bubblewrap is missing (apt-get install -y --no-install-recommends bubblewrap)');
-        return t.skip('bubblewrap is missing (apt-get install -y --no-install-recommends bubblewrap)');
-      }
+      if (separation === 'auto' && !(await hasBubblewrap(t))) return;
       const as = isRoot && who !== 'root' ? NOBODY : undefined;
       const house = await startHouse(t, { separation, ...(as && { as }) });
       const { attempt, seed, workspace } = house;

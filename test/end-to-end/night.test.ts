@@ -18,6 +18,7 @@ import { PROGRAM, START_LIMIT_MS } from '../support/cluster/processes.ts';
 import { reveille } from '../support/command-line.ts';
 import { eventually } from '../support/eventually.ts';
 import { atEnd, listening, temporaryFolder } from '../support/temporary.ts';
+import { needs } from '../support/tools.ts';
 import { balancesOf } from '../system/rail/executor-process.ts';
 
 type Verify = (content: string, key?: string, approvers?: string[]) => { ok: boolean; ends_with?: string }[];
@@ -123,7 +124,9 @@ type Turn = { alarm_id: string; status: string; attempts: number; message: strin
 type Call = { node_id: string; answered?: { approver: string } };
 type Envelope = { kind: string; body: { node_id?: string; resolved?: object } };
 
-test('a night: Neo is woken, reads, edits and commits; what an exchange gives is sent on after two questions', async (t) => {
+test('a night: Neo is woken, reads, edits and commits; what an exchange gives is sent on after two questions', {
+  skip: needs('git'),
+}, async (t) => {
   const home = temporaryFolder(t);
   const workspace = join(home, 'workspace');
   mkdirSync(workspace);

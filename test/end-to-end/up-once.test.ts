@@ -48,6 +48,12 @@ test('keys and secrets that the first run made are for their owner alone', () =>
 test('a second run rings again, and tells a person in words', async () => {
   const { stdout } = await run(process.execPath, [PROGRAM, 'up', '--once'], { env });
   assert.match(stdout, /chronosd {2}http:\/\/127\.0\.0\.1:\d+/);
+  const off = stdout.split('\n').filter((line) => line.startsWith('  off  '));
+  assert.match(
+    off[0]!,
+    /^ {2}off {7}model: Neo answers offline; set NEO_MODEL, NEO_MODEL_BASE_URL and NEO_MODEL_API_KEY$/,
+  );
+  assert.equal(off.filter((line) => /web_search: .* is not set; set NEO_SEARCH_URL/.test(line)).length, 1);
   assert.match(stdout, /rang {2}welcome: (?:on time|[\d.]+ m?s late); the agent started in \d+ ms/);
 });
 

@@ -4,7 +4,7 @@
  */
 import { chmodSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 /**
@@ -37,6 +37,8 @@ const RELEASE = new RegExp(
   ].join('|')})\\b`,
 );
 
+const ROOT = resolve(import.meta.dirname, '..', '..');
+
 /** Linux's folder in memory, and what must be free there: thirty servers of 100 MB. */
 const MEMORY = '/dev/shm';
 const MEMORY_BYTES = 3 * 1024 ** 3;
@@ -56,7 +58,7 @@ const NEEDS_OWN_PROCESS = new RegExp(
     /node:(?:child_process|worker_threads)\b/,
     /\bprocess\.(?:env|chdir|on|once|exitCode)\b/,
     /\b(?:mock\.|stackTraceLimit|setFlagsFromString)/,
-    /support\/(?!temporary|eventually|command-line|installation|random|stand-ins)/,
+    /support\/(?!temporary|eventually|command-line|installation|random|stand-ins|tools)/,
   ]
     .map(({ source }) => source)
     .join('|'),
@@ -70,13 +72,33 @@ const found = (patterns: readonly string[]): string[] => {
   return [...new Set(files)];
 };
 
+/** The module that decides which optional tools are present. */
+const TOOLS = resolve(import.meta.dirname, 'tools.ts');
+
 /**
- * The suites that the words of a command line name: patterns, or all of them; `--product` and `--release` leave one half.
- * None found ends the process.
+ * The files that a suite is made of: itself, and the modules of the tests that it imports, as far as {@link TOOLS}.
+ * Modules of the program are left out.
+ */
+export function testFilesOf(suite: string, found = new Set<string>()): Set<string> {
+  const file = resolve(suite);
+  if (found.has(file) || !existsSync(file)) return found;
+  found.add(file);
+  if (file === TOOLS) return found;
+  for (const [, specifier] of readFileSync(file, 'utf8').matchAll(/\bfrom '(\.[^']+\.ts)'/g)) {
+    const path = resolve(dirname(file), specifier!);
+    if (/\/(?:test|testing)\//.test(path.slice(ROOT.length))) testFilesOf(path, found);
+  }
+  return found;
+}
+
+/**
+ * The suites that the words of a command line name: patterns, or all of them; `--product` and `--release` leave one half,
+ * `--needs-tools` leaves those that start optional tools (tools.ts). None found ends the process.
  */
 export function suitesOf(words: readonly string[]): string[] {
   const patterns = words.filter((word) => !word.startsWith('--'));
   const suites = found(patterns.length > 0 ? patterns : SUITES).filter((suite) => {
+    if (words.includes('--needs-tools') && !testFilesOf(suite).has(TOOLS)) return false;
     if (words.includes('--product')) return !RELEASE.test(suite);
     return !words.includes('--release') || RELEASE.test(suite);
   });

@@ -7,9 +7,9 @@ import { after, before, describe, test } from 'node:test';
 import { type Outcome, reveille } from '../../../test/support/command-line.ts';
 import { type Installation, startAgent, startInstallation } from '../../../test/support/installation.ts';
 import { closeServer, listening, sharedOwner, temporaryFolder } from '../../../test/support/temporary.ts';
+import { hasBubblewrap } from '../../../test/support/tools.ts';
 import { writeDeparture } from '../../chronos/store/sqlite/departure.ts';
 import { systemClock } from '../../kit/clock/clock.ts';
-import { probeBubblewrap } from '../../kit/process/bubblewrap.ts';
 import { openDatabase } from '../../kit/sqlite/open.ts';
 import { VERSION } from '../../wire/version.ts';
 import { aheadBy } from '../access/server-clock.ts';
@@ -297,6 +297,22 @@ describe('reveille doctor, where something is wrong', () => {
     }
   });
 
+  test('a disabled capability has one line: the missing program or setting, and what enables it', async (t) => {
+    const env = { ...(await freePorts()), PATH: '/nowhere', NEO_SEARCH_KEY: 'key' };
+    const said = find(reportOf(await reveille(temporaryFolder(t), ['doctor', '--json'], { env })), 'capabilities');
+    assert.equal(said.status, 'note');
+    const lines = said.detail.split('\n');
+    assert.equal(
+      lines.filter((line) => /^off: shell: there is no program bwrap .*; install bubblewrap/.test(line)).length,
+      1,
+    );
+    assert.ok(
+      lines.every((line) => /^off: \w+: .+; .+$/.test(line)),
+      said.detail,
+    );
+    assert.doesNotMatch(said.detail, /web_search/);
+  });
+
   test('an endpoint that refuses the key, or has another model, is said to', async (t) => {
     let status = 401;
     const list = JSON.stringify({ data: [{ id: 'one' }, { id: 'two' }] });
@@ -356,8 +372,7 @@ describe('reveille doctor, where something is wrong', () => {
       if (mode !== 'off') assert.match(said.detail, /No permissions to create a new namespace/);
       assert.match(said.remedy!, remedy);
     }
-    const { kind } = await probeBubblewrap(process.env.PATH);
-    if (kind === 'none') return t.diagnostic('no bubblewrap that works here: what it hides was not looked at');
+    if (!(await hasBubblewrap(t))) return;
     const { status, detail } = await look('auto', process.env.PATH);
     // As root nothing of this is called good: what gets out of the sandbox has the computer.
     assert.equal(status, isRoot ? 'warning' : 'ok');

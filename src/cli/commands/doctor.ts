@@ -20,6 +20,7 @@ import {
   type Place,
   strangerAt,
 } from '../doctor/daemons.ts';
+import { checkCapabilities } from '../doctor/disabled.ts';
 import { checkClock, checkNode } from '../doctor/host.ts';
 import {
   checkConfigFile,
@@ -229,6 +230,7 @@ export async function examine(context: CliContext): Promise<{ checks: readonly C
     one('Neo', () => checkNeoFiles(context)),
     one('MCP tools', () => checkTools()),
     one('executor files', () => checkExecutorFiles(context)),
+    one('capabilities', () => checkCapabilities(context)),
     one('clients', () => checkClients(context)),
   ]);
   ended.abort();

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { reveille } from '../../../test/support/command-line.ts';
+import { watchedIn } from '../../../test/support/pseudo-terminal.ts';
+import { temporaryFolder } from '../../../test/support/temporary.ts';
+import { needs } from '../../../test/support/tools.ts';
 import { PROGRAM } from '../home/package-root.ts';
 
 /** A server whose tools stand in a file, and which praises all of them as harmless. */
@@ -159,11 +161,13 @@ describe('reveille neo server', () => {
       assert.equal((await neo(['server', ...words], env)).status, 2, words.join(' '));
   });
 
-  test('takes the person’s word on a terminal, and writes nothing when they leave', async (t) => {
+  test('takes the person’s word on a terminal, and writes nothing when they leave', {
+    skip: needs('script'),
+  }, async (t) => {
     const { home, command, manifest } = bench(t);
     mkdirSync(join(home, 'empty'));
     const on = (answers: readonly [prompt: string, answer: string][]) =>
-      onTerminal(home, ['neo', 'server', 'add', 's', ...command], answers);
+      onTerminal(t, home, ['neo', 'server', 'add', 's', ...command], answers);
     const prompt = ', (q)uit';
     const left = await on([
       [prompt, 'r'],
@@ -189,39 +193,24 @@ describe('reveille neo server', () => {
   });
 });
 
-/** Answers prompts on a pseudo-terminal, each when it has come up. */
-const TERMINAL = `
-import json, os, pty, sys
-words, answers = json.loads(sys.argv[1])
-child, fd = pty.fork()
-if child == 0:
-    os.execv(words[0], words)
-unread = b''
-try:
-    while True:
-        piece = os.read(fd, 65536)
-        if not piece: break
-        sys.stdout.buffer.write(piece)
-        unread += piece
-        while answers and answers[0][0].encode() in unread:
-            unread = b''
-            os.write(fd, answers.pop(0)[1].encode() + b'\\r')
-except OSError:
-    pass
-sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-`;
-
-import { temporaryFolder } from '../../../test/support/temporary.ts';
-
-async function onTerminal(home: string, words: readonly string[], answers: readonly [string, string][]) {
-  const given = JSON.stringify([[process.execPath, PROGRAM, ...words], answers]);
-  const child = spawn('python3', ['-c', TERMINAL, given], {
-    env: { PATH: process.env.PATH ?? '', HOME: home, REVEILLE_HOME: home, TERM: 'xterm', NO_COLOR: '1' },
-    stdio: ['ignore', 'pipe', 'pipe'],
+/** Runs a command on a terminal, and answers each prompt when it has appeared. */
+async function onTerminal(
+  t: TestContext,
+  home: string,
+  words: readonly string[],
+  answers: readonly (readonly [string, string])[],
+) {
+  const terminal = watchedIn({ columns: 100, rows: 60 }, [process.execPath, PROGRAM, ...words], {
+    ...{ PATH: process.env.PATH ?? '', HOME: home, REVEILLE_HOME: home, NO_COLOR: '1' },
   });
-  let output = '';
-  for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding('utf8').on('data', (text: string) => (output += text));
-  await new Promise<void>((resolve) => child.once('close', () => resolve()));
-  return { status: child.exitCode, output };
+  t.after(() => terminal.end());
+  let typed = '';
+  for (const [prompt, answer] of answers) {
+    const ends = new RegExp(`${RegExp.escape(prompt)}[^\\n]*$`);
+    if (typed === '') await terminal.until(ends);
+    else await terminal.type(typed, ends);
+    typed = `${answer}\r`;
+  }
+  const status = await terminal.ended(typed);
+  return { status, output: terminal.all().join('\n') };
 }

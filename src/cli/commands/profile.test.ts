@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
 import { reveille, reveilleProcess } from '../../../test/support/command-line.ts';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
+import { needs } from '../../../test/support/tools.ts';
 import { PROGRAM } from '../home/package-root.ts';
 
 const PROFILE = `privacy: {os_idle_consent: true}
@@ -140,8 +141,9 @@ async function onTerminal(folder: string, words: string, answers: string) {
 }
 
 describe('reveille profile init', () => {
-  test('asks on a terminal until the answers can be used, and writes them for their owner alone', async (t) => {
-    if (process.platform !== 'linux') return;
+  test('asks on a terminal until the answers can be used, and writes them for their owner alone', {
+    skip: needs('script'),
+  }, async (t) => {
     const { folder, path, run } = home(t);
     const { status, screen } = await onTerminal(folder, 'profile init', 'late\n6 pm\n\nyes');
     assert.equal(status, 0, screen);
@@ -155,8 +157,7 @@ describe('reveille profile init', () => {
     assert.equal(means('privacy.os_idle_consent'), 'given');
   });
 
-  test('writes nothing when the questions are left', async (t) => {
-    if (process.platform !== 'linux') return;
+  test('writes nothing when the questions are left', { skip: needs('script') }, async (t) => {
     const { folder, path } = home(t);
     const { status, screen } = await onTerminal(folder, 'profile init', '18:30\n\u0004');
     assert.equal(status, 1, screen);

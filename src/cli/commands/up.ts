@@ -208,7 +208,9 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
     });
     stack = await starting;
     if (ended.signal.aborted) await ENDED_ELSEWHERE;
-    for (const line of greeting(out, context.home, stack, consoleLine(context, stack, console.secret))) out.line(line);
+    const { disabledParts } = await import('../doctor/disabled.ts');
+    const facts = { console: consoleLine(context, stack, console.secret), disabled: await disabledParts(context) };
+    for (const line of greeting(out, context.home, stack, facts)) out.line(line);
     const awaitedRing = new Promise<void>((resolve) =>
       rings.addEventListener('awaited', () => resolve(), { once: true }),
     );

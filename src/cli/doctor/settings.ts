@@ -17,14 +17,8 @@ import { labelOf } from '../access/chronos.ts';
 import type { CliContext } from '../context.ts';
 import { PACKAGE_ROOT } from '../home/package-root.ts';
 import { brokenBy, type Check, orUndefined, STAND_INS } from './check.ts';
+import { withoutSecrets } from './disabled.ts';
 import { checkEndpoint } from './model.ts';
-
-/** What the executor's settings are without the secrets that `reveille up` makes. */
-const withoutSecrets = (settings: CliContext['settings']) => ({
-  ...settings,
-  EXECUTOR_DEV: '1',
-  ...(settings.EXECUTOR_TOKEN === undefined ? { EXECUTOR_HOST: undefined } : {}),
-});
 
 /** Whether every daemon would take its settings. Secrets may be missing: `reveille up` makes them. */
 export function checkSettings({ settings }: CliContext): Check[] {

@@ -7,6 +7,7 @@ import { PassThrough } from 'node:stream';
 import { type TestContext, test } from 'node:test';
 import { reveille } from '../../../test/support/command-line.ts';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
+import { lacks } from '../../../test/support/tools.ts';
 import type { CliProcess } from '../cli-process.ts';
 import { buildProgram } from '../tree/program.ts';
 import { manPage } from './man-page.ts';
@@ -50,14 +51,6 @@ const CASES: readonly (readonly [line: readonly string[], offered: readonly stri
   [['no', 'such', ''], ['-set']],
 ];
 
-/** Whether a shell is here; in CI it must be. */
-function isHere(t: TestContext, shell: string): boolean {
-  if (spawnSync(shell, ['--version']).status === 0) return true;
-  if (process.env.CI) throw new Error(`${shell} is not installed, so its completion cannot be looked at`);
-  t.skip(`${shell} is not installed, so its completion cannot be looked at`);
-  return false;
-}
-
 /** Runs a script of the shell that prints what is offered for each case, an empty line after each. */
 async function offers(t: TestContext, shell: string, asking: (script: string) => string): Promise<string[][]> {
   const home = temporaryFolder(t);
@@ -96,7 +89,7 @@ test('bash completes commands, flags and files, and takes no value for a command
 });
 
 test('fish completes the same', async (t) => {
-  if (!isHere(t, 'fish')) return;
+  if (lacks(t, 'fish')) return;
   const asks = CASES.map(
     ([line]) => `complete -C ${quoted(`reveille ${line.join(' ')}`)} | string replace -r '\\t.*' ''; echo ==`,
   );
@@ -104,7 +97,7 @@ test('fish completes the same', async (t) => {
 });
 
 test('zsh is told the same words', async (t) => {
-  if (!isHere(t, 'zsh')) return;
+  if (lacks(t, 'zsh')) return;
   // Its own functions work in an interactive shell alone; these say what they were given.
   const stubs = `
     compdef() { : }
@@ -132,7 +125,7 @@ test('the manual page has every command and flag, and its formatter has nothing 
   const page = manPage(outline, '1.2.3');
   const commands = everyCommand(outline).slice(1);
   assert.equal(page.split('\n').filter((line) => line.startsWith('.SS ')).length, commands.length);
-  if (!isHere(t, 'groff')) return;
+  if (lacks(t, 'groff')) return;
   const { stdout, stderr } = spawnSync('groff', ['-man', '-ww', '-Tutf8', '-P-cbou', '-rLL=200n'], {
     input: page,
     encoding: 'utf8',

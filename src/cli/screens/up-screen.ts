@@ -39,7 +39,12 @@ function preview(text: string): string {
 }
 
 /** Who listens where, and what to do next. */
-export function greeting(out: Output, home: Home, stack: LocalStack, console: string): string[] {
+export function greeting(
+  out: Output,
+  home: Home,
+  stack: LocalStack,
+  { console, disabled }: { console: string; disabled: readonly string[] },
+): string[] {
   const row = (name: string, where: string, what: string) =>
     `  ${name.padEnd(10)}${where.padEnd(25)}${out.paint('dim', what)}`;
   return [
@@ -50,6 +55,7 @@ export function greeting(out: Output, home: Home, stack: LocalStack, console: st
     row('executor', stack.executor.url, 'asks you before what cannot be undone'),
     agentRow(stack.agent, row),
     row('home', tilde(home.path), 'keys, tokens and data'),
+    ...disabled.map((sentence) => `  ${'off'.padEnd(10)}${out.paint('dim', printable(sentence))}`),
     ...(stack.noApprover === undefined ? [] : ['', out.paint('yellow', `  ${printable(stack.noApprover)}`)]),
     '',
     `  ${out.paint('dim', 'Open the console')}  ${console}`,

@@ -1,11 +1,12 @@
 /** What each service manager would read, held against its format; and the copy of the program that a service runs. */
 import assert from 'node:assert/strict';
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import { reveille } from '../../../test/support/command-line.ts';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
+import { needs } from '../../../test/support/tools.ts';
 import { pmsetTime, pmsetWords, wakeTaskText } from '../sleep/wake-elsewhere.ts';
 import { copyProgram, lastingNode } from './lasting-copy.ts';
 import { plistText } from './launchd.ts';
@@ -19,8 +20,7 @@ const SPEC = {
   environment: { PATH: '/usr/bin:/a <b>', REVEILLE_HOME: '/home/x/.reveille' },
   logFile: '/home/x/.reveille/service.log',
 };
-const python = spawnSync('python3', ['--version']).status === 0;
-const skip = !python && process.env.CI === undefined && 'python3, which reads both formats, is not installed';
+const skip = needs('python3');
 
 function inPython(code: string, input: string | Buffer): unknown {
   return JSON.parse(execFileSync('python3', ['-c', `import json,sys\n${code}`], { input, encoding: 'utf8' }));

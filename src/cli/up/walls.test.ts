@@ -5,14 +5,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { test } from 'node:test';
+import { hasBubblewrap } from '../../../test/support/tools.ts';
 import { replacePrivateFile } from '../../kit/identity/private-file.ts';
-import { probeBubblewrap } from '../../kit/process/bubblewrap.ts';
 import { homeAt } from '../home/home.ts';
 import { machineWalls } from './walls.ts';
 
 test('in a home that is the person’s own, what we replace while a program runs stays hidden from it', async (t) => {
   const { PATH } = process.env;
-  if ((await probeBubblewrap(PATH)).kind !== 'bubblewrap') return t.skip('bubblewrap does not work here');
+  if (!(await hasBubblewrap(t))) return;
   const person = mkdtempSync(join(tmpdir(), 'reveille-own-home-'));
   t.after(() => rmSync(person, { recursive: true }));
   const home = homeAt(person);

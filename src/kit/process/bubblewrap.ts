@@ -11,7 +11,7 @@ import { type Base, isWithin, type Means, mountsOf, PRIVATE_FOLDERS, type Progra
 const PROBE_LIMIT_MS = 10_000;
 /** Where daemons of the system listen. */
 const RUNTIME_FOLDER = '/run';
-/** Looked at after the folders of `PATH`, which a service may lack. */
+/** The folders that are searched where there is no `PATH`, as in some services. */
 const USUAL_FOLDERS = ['/usr/bin', '/usr/local/bin', '/bin'];
 /** What programs use of `/dev` besides what every one has: graphics for models, sound. Terminals and disks stay out. */
 const DEVICES = ['/dev/dri', '/dev/kfd', '/dev/accel', '/dev/snd', '/dev/nvidia0', '/dev/nvidiactl', '/dev/nvidia-uvm'];
@@ -196,7 +196,7 @@ function isExecutable(path: string): boolean {
 
 /** Finds bubblewrap and tries it: it may be installed, and namespaces forbidden. */
 async function probe(path: string | undefined, user: ProgramUser | undefined): Promise<Means> {
-  const folders = [...(path ?? '').split(delimiter), ...USUAL_FOLDERS].filter((folder) => isAbsolute(folder));
+  const folders = path ? path.split(delimiter).filter((folder) => isAbsolute(folder)) : USUAL_FOLDERS;
   const found = folders.map((folder) => join(folder, 'bwrap')).find(isExecutable);
   if (found === undefined) return { kind: 'none', why: 'bubblewrap is not installed (apt-get install bubblewrap)' };
   const view: View = { base: baseFor(user), hidden: [], shown: [], kept: [], tools: [] };

@@ -14,6 +14,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
+import { hasBubblewrap, needsSandbox } from '../../../test/support/tools.ts';
 import { asItIsNow, bubblewrapCommand, probeBubblewrap } from './bubblewrap.ts';
 import { seatbeltProfile } from './seatbelt.ts';
 import { NO_PLACES, viewOf, type WalledProgram, Walls } from './separation.ts';
@@ -164,7 +165,7 @@ test('bubblewrap hides before it shows, shuts what is hidden against writing, an
 
 test('a socket that is hidden stays so when its daemon starts again, and one that comes later is not there', async (t) => {
   const means = await probeBubblewrap(process.env.PATH);
-  if (means.kind !== 'bubblewrap') return t.skip('bubblewrap does not work here');
+  if (!(await hasBubblewrap(t)) || means.kind !== 'bubblewrap') return;
   const at = house(t);
   const put = (name: string) => {
     writeFileSync(at('run', `${name}.new`), name);
@@ -241,7 +242,7 @@ test('without bubblewrap a program is started as it is, or, where walls are requ
   if (means.kind === 'none') {
     const required = new Walls('required', NO_PLACES, process.env.PATH);
     await assert.rejects(required.around(program), /REVEILLE_SEPARATION is required, and programs cannot be isolated/);
-    assert.deepEqual(await new Walls('auto', NO_PLACES, undefined).around(program), {
+    assert.deepEqual(await new Walls('auto', NO_PLACES, process.env.PATH).around(program), {
       command: ['node'],
       carried: false,
     });
@@ -258,7 +259,8 @@ test('a program cannot move a folder that leads to what is hidden, or exchange a
   symlinkSync(at('person', '.config'), at('settings'));
   const hidden = [at('settings', 'secret')];
   const walls = new Walls('auto', { ...NO_PLACES, hidden }, process.env.PATH);
-  if ((await walls.means()).kind === 'none') return t.skip('there are no walls here');
+  const reason = needsSandbox(await walls.means());
+  if (reason !== false) return t.skip(reason);
   const life = async (script: string) => {
     const { command } = await walls.around({ command: ['/bin/sh', '-c', script], cwd: at('person'), env: {} });
     return spawnSync(command[0]!, command.slice(1), { cwd: at('person'), encoding: 'utf8' });
@@ -274,7 +276,8 @@ test('a program cannot move a folder that leads to what is hidden, or exchange a
 test('a program cannot be sent to work in a hidden folder', async (t) => {
   const at = house(t);
   const walls = new Walls('auto', { ...NO_PLACES, hidden: [at('home')] }, process.env.PATH);
-  if ((await walls.means()).kind === 'none') return t.skip('there are no walls here');
+  const reason = needsSandbox(await walls.means());
+  if (reason !== false) return t.skip(reason);
   const program = { command: ['node'], cwd: at('home', 'keys'), env: {} };
   await assert.rejects(walls.around(program), /keys is hidden from programs that Reveille starts/);
 });

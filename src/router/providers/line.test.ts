@@ -5,6 +5,7 @@ import { type AddressInfo, createServer, type Server } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { eventually } from '../../../test/support/eventually.ts';
 import { atEnd, temporaryFolder } from '../../../test/support/temporary.ts';
+import { needs } from '../../../test/support/tools.ts';
 import { eventsOf, fixtureMachine, isAlive, startBench } from '../testing/bench.ts';
 import { startRouterProcess } from '../testing/router-process.ts';
 import { ListenerWatch, parseLsof } from './listeners.ts';
@@ -136,10 +137,11 @@ const WRAPPERS = {
 
 describe('a program belongs to the machine', { skip: !isLinux && 'these wrappers are for Linux' }, () => {
   for (const [name, wrapper] of Object.entries(WRAPPERS)) {
-    const works = isLinux && spawnSync(wrapper[0]!, [...wrapper.slice(1), 'true']).status === 0;
+    const runs = () => spawnSync(wrapper[0]!, [...wrapper.slice(1), 'true']).status === 0;
+    const skip = needs(name === 'bwrap' ? 'bubblewrap' : 'setsid') || (!runs() && `${name} does not work here`);
     for (const mode of [undefined, 'says-port']) {
       const says = mode === undefined ? '' : ', and says its port';
-      test(`that listens behind ${name}${says}`, { skip: !works && `${name} does not work here` }, async (t) => {
+      test(`that listens behind ${name}${says}`, { skip }, async (t) => {
         const router = await startBench(t);
         const folder = temporaryFolder(t);
         const machine = fixtureMachine(folder, mode);
@@ -160,10 +162,9 @@ describe('who listens on a port', () => {
     atEnd(t, () => server.close());
     return server;
   };
-  const hasLsof = spawnSync('lsof', ['-v']).error === undefined;
 
   for (const platform of ['linux', 'darwin'] as const) {
-    const skip = platform === 'linux' ? !isLinux && 'there is no /proc' : !hasLsof && 'there is no lsof';
+    const skip = platform === 'linux' ? !isLinux && 'there is no /proc' : needs('lsof');
     const how = platform === 'linux' ? '/proc' : 'lsof';
     test(`is told apart by ${how}, on every address that 127.0.0.1 leads to`, { skip }, async (t) => {
       const idle = spawn('sleep', ['600'], { detached: true, stdio: 'ignore' });

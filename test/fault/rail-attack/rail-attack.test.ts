@@ -33,12 +33,12 @@ import { signingKey } from '../../../src/executor/receipt/signing-key.ts';
 import { readKeyFile } from '../../../src/kit/identity/keys.ts';
 import { type AskedGate, testApprover } from '../../../src/kit/identity/testing/approver.ts';
 import { modelEndpoint, saying } from '../../../src/kit/model/testing/model-endpoint.ts';
-import { probeBubblewrap } from '../../../src/kit/process/bubblewrap.ts';
 import type { IntentReceipt } from '../../../src/wire/intent-receipt.ts';
 import { seal } from '../../contract/receipt-vectors/sealing.ts';
 import { PROGRAM } from '../../support/cluster/processes.ts';
 import { reveille } from '../../support/command-line.ts';
 import { eventually } from '../../support/eventually.ts';
+import { hasBubblewrap } from '../../support/tools.ts';
 import { balancesOf } from '../../system/rail/executor-process.ts';
 import type { Orders, Report, Target } from './hostile.ts';
 
@@ -52,21 +52,6 @@ const LIMIT_MS = 600_000;
 const PAID = '12.50';
 
 type Said = { stdout: string; stderr: string; code: number };
-
-/** Whether there are walls to test; without bubblewrap a test says so, and fails in CI. */
-async function hasBubblewrap(t: TestContext): Promise<boolean> {
-  if (process.platform !== 'linux') {
-    t.skip('bubblewrap is for Linux');
-    return false;
-  }
-  const means = await probeBubblewrap(process.env.PATH);
-  if (means.kind !== 'none') return true;
-  const message = `NOT TESTED: ${means.why} (apt-get install -y --no-install-recommends bubblewrap)`;
-  if (process.env.CI) throw new Error(message);
-  t.diagnostic(message);
-  console.error(`${t.name}: ${message}`);
-  return false;
-}
 
 /** Runs a command of ours. */
 function ran(words: string[], env: Record<string, string>, cwd: string, input = ''): Promise<Said> {

@@ -3,6 +3,7 @@ import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_pr
 import { closeSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { needs } from '../tools.ts';
 
 const FILLER = 'filler';
 /** Pieces in which it is filled; the last one is a page of memory. */
@@ -11,14 +12,16 @@ const PIECES = [1024 * 1024, 64 * 1024, 4096];
 /** Unmounts the disk when the process that made it is gone, however that ended. */
 const GUARDIAN = 'cat > /dev/null; umount -l "$0" 2> /dev/null; rmdir "$0" 2> /dev/null';
 
-/** Why there can be no such disk here, or `undefined` when there can. */
-export function noSmallDisk(): string | undefined {
+/** The reason why there can be no such disk here, or `false` when there can. */
+export function noSmallDisk(): string | false {
   if (process.platform !== 'linux') return 'there is no tmpfs on this system';
+  const missing = needs('mount');
+  if (missing !== false) return missing;
   const folder = mkdtempSync(join(tmpdir(), 'reveille-disk-'));
   const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=4k', 'reveille-test', folder], { encoding: 'utf8' });
   if (mounted.status === 0) execFileSync('umount', [folder]);
   rmSync(folder, { recursive: true, force: true });
-  return mounted.status === 0 ? undefined : 'a small disk cannot be mounted here (it needs root)';
+  return mounted.status !== 0 && 'a small disk cannot be mounted here (it needs root)';
 }
 
 export class SmallDisk {

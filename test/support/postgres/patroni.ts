@@ -2,7 +2,7 @@
  * Three PostgreSQL under Patroni with one etcd, from the distribution's packages, each on a machine (a network
  * namespace) of its own; behind a URI with three hosts, or behind HAProxy.
  */
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,6 +10,7 @@ import pg from 'pg';
 import type { Engine } from '../cluster/engine.ts';
 import { type Net, NetSpaces, noNetSpaces } from '../cluster/net-spaces.ts';
 import { pause } from '../cluster/processes.ts';
+import { needs } from '../tools.ts';
 import { findBinaries, makeFolder } from './binaries.ts';
 import { freePort } from './server.ts';
 
@@ -21,13 +22,11 @@ const REST_PORT = 8008;
 /** Patroni's own: how long nobody hears of a leader until another one may be, seconds. It is the shortest it takes. */
 export const TTL_SECONDS = 20;
 const START_LIMIT_MS = 90_000;
-const PROGRAMS = ['patroni', 'etcd', 'haproxy', 'setpriv', 'pg_config'];
 
 /** Why there can be no Patroni here and what would help, or nothing. */
 export function noPatroni(): string | undefined {
-  const missing = PROGRAMS.filter((name) => spawnSync('sh', ['-c', `command -v ${name}`]).status !== 0);
-  if (missing.length > 0)
-    return `${missing.join(', ')} not installed (apt-get install patroni etcd-server python3-etcd haproxy postgresql libpq-dev)`;
+  const missing = needs(['patroni', 'iproute2'], false);
+  if (missing !== false) return missing;
   const account = readFileSync('/etc/passwd', 'utf8').includes('\npostgres:');
   return account ? noNetSpaces() : 'there is no account "postgres"';
 }

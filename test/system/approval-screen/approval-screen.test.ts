@@ -6,8 +6,9 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { PROGRAM } from '../../../src/cli/home/package-root.ts';
+import type { Size } from '../../support/pseudo-terminal.ts';
+import { needs } from '../../support/tools.ts';
 import { BENIGN, CASES, COMMANDS, type HostileCase } from './cases.ts';
-import { HAS_SCRIPT, type Size } from './pseudo-terminal.ts';
 import { framed, MORE, openScreens, PROMPT, type Screens, SIZES, steady } from './screens.ts';
 
 const isMarked = (row: string) => /^ {2}\|(?: |! |\+ )/.test(row);
@@ -26,7 +27,7 @@ function commandIn(rows: readonly string[]): string {
 
 type Seen = { readonly id: string; readonly rows: string[]; readonly all: string[]; readonly wrapped: string[] };
 
-describe('the approval screen', { skip: HAS_SCRIPT ? false : 'script (util-linux) makes the terminals' }, () => {
+describe('the approval screen', { skip: needs('script') }, () => {
   let screens: Screens;
   /** The lines of ours, by the width of the terminal, as harmless calls have them. */
   const own = new Map<number, Set<string>>();

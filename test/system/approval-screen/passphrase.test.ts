@@ -9,12 +9,13 @@ import { type TestContext, test } from 'node:test';
 import { PROGRAM } from '../../../src/cli/home/package-root.ts';
 import { ADMIN_TOKEN } from '../../support/cluster/approval.ts';
 import { reveille } from '../../support/command-line.ts';
+import { watchedIn } from '../../support/pseudo-terminal.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
+import { needs } from '../../support/tools.ts';
 import { callerOf, startedExecutor, TOKEN, transfer } from '../executor/executor-bench.ts';
-import { HAS_SCRIPT, watchedIn } from './pseudo-terminal.ts';
 import { PROMPT } from './screens.ts';
 
-const skip = HAS_SCRIPT ? false : 'script (util-linux) makes the terminals';
+const skip = needs('script');
 const PASSPHRASE = 'a horse that nobody has stapled';
 const WRONG = 'another horse altogether';
 const SIZE = { columns: 80, rows: 24 };

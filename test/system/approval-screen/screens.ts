@@ -5,8 +5,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { type Size, type Watched, watchedIn } from '../../support/pseudo-terminal.ts';
 import { HOSTILE_TOOLS, type HostileCase, PLAIN_TOOL, SHELL_TOOL } from './cases.ts';
-import { type Size, type Watched, watchedIn } from './pseudo-terminal.ts';
 
 const SERVER = fileURLToPath(new URL('./server.fixture.ts', import.meta.url));
 

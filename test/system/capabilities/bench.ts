@@ -16,9 +16,8 @@ import { temporaryFolder } from '../../support/temporary.ts';
 const textOf = ({ content }: ToolResult) =>
   content.map((block) => (block.type === 'text' ? block.text : `[${block.type}]`)).join('\n');
 
-/** Whether walls can be built here. */
-export const hasWalls = async () =>
-  (await new Walls('auto', NO_PLACES, process.env.PATH).means()).kind === 'bubblewrap';
+/** The sandbox of this computer. */
+export const means = () => new Walls('auto', NO_PLACES, process.env.PATH).means();
 
 /** A site on loopback. @returns its port */
 export async function site(t: TestContext, answer: RequestListener): Promise<number> {

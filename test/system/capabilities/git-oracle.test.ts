@@ -11,6 +11,7 @@ import {
   readlinkSync,
   rmSync,
   symlinkSync,
+  truncateSync,
   writeFileSync,
 } from 'node:fs';
 import { createServer } from 'node:http';
@@ -22,9 +23,10 @@ import { Remotes } from '../../../src/capabilities/git-remote.ts';
 import { GitRunner, type GitRunnerOptions } from '../../../src/capabilities/git-runner.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { listening, temporaryFolder } from '../../support/temporary.ts';
-import { gitSite, withoutGit } from './git-site.ts';
+import { needs } from '../../support/tools.ts';
+import { gitSite } from './git-site.ts';
 
-const skip = withoutGit();
+const skip = needs('git');
 const clock = systemClock;
 
 function open(t: TestContext, options: Partial<GitRunnerOptions> = {}) {
@@ -270,7 +272,8 @@ describe('at their limits', () => {
     await run({ operation: 'init', branch: 'main' });
     put(root, 'a.txt', 'a');
     put(root, 'big', '');
-    execFileSync('truncate', ['--size=65M', join(root, 'big')]);
+    put(root, 'big', '');
+    truncateSync(join(root, 'big'), 65 * 1024 * 1024);
     await assert.rejects(run({ operation: 'add', paths: ['.'] }), /"big": is longer than/);
     assert.match(await run({ operation: 'status' }), /\?\? a\.txt/);
   });

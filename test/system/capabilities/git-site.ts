@@ -1,16 +1,10 @@
 /** A remote over HTTP on loopback: git's own server, behind Node's. */
-import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { temporaryFolder } from '../../support/temporary.ts';
-
-/** Why there is no git program to compare with, which CI must have; `false` where there is one. */
-export function withoutGit(): string | false {
-  if (process.env.CI || spawnSync('git', ['--version']).status === 0) return false;
-  return 'the git program is missing (apt-get install -y --no-install-recommends git)';
-}
 
 /** Serves an empty repository `remote.git`; `heads` tells what was pushed. */
 export async function gitSite(t: TestContext) {

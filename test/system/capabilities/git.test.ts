@@ -3,8 +3,9 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readdirSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { needs } from '../../support/tools.ts';
 import { openCapabilities } from './bench.ts';
-import { gitSite, withoutGit } from './git-site.ts';
+import { gitSite } from './git-site.ts';
 
 const own = { GIT_CONFIG_GLOBAL: '/dev/null', GIT_CONFIG_NOSYSTEM: '1', PATH: process.env.PATH };
 const author = ['-c', 'user.name=T', '-c', 'user.email=t@localhost'];
@@ -38,8 +39,6 @@ const WRITES: readonly [string, object][] = [
   ['git/switch', { branch: 'other', create: true }],
 ];
 
-const skip = withoutGit();
-
 describe('git', () => {
   test('a file is edited, staged, committed and looked at', async (t) => {
     const { call, workspace } = await openCapabilities(t);
@@ -58,7 +57,7 @@ describe('git', () => {
   });
 
   test('what goes to a remote goes only to one that was named, with its credential and no other', {
-    skip,
+    skip: needs('git'),
   }, async (t) => {
     const site = await gitSite(t);
     const other = await gitSite(t);
@@ -102,7 +101,7 @@ describe('git', () => {
   });
 
   test('no program runs that a repository names, in its configuration, its hooks, its attributes or its submodules', {
-    skip,
+    skip: needs('git'),
   }, async (t) => {
     const marks = (folder: string) => readdirSync(folder).filter((name) => name.startsWith('ran'));
     const variables = {
@@ -190,7 +189,9 @@ describe('git', () => {
     t.diagnostic(`${config.length} keys in ${calls} calls, ${hooks.length + 4} hooks, ${through.length} got through`);
   });
 
-  test('a repository that leads out of the workspace is refused, and so is a folder that does', { skip }, async (t) => {
+  test('a repository that leads out of the workspace is refused, and so is a folder that does', {
+    skip: needs('git'),
+  }, async (t) => {
     const { call, folder, workspace } = await openCapabilities(t);
     const outside = repository(join(folder, 'outside'));
     writeFileSync(join(outside, 'secret.txt'), 'canary');

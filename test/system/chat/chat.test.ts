@@ -20,8 +20,9 @@ import {
 import { PROGRAM, START_LIMIT_MS } from '../../support/cluster/processes.ts';
 import { reveille, stayingReveille } from '../../support/command-line.ts';
 import { eventually } from '../../support/eventually.ts';
+import { watchedIn } from '../../support/pseudo-terminal.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
-import { HAS_SCRIPT, watchedIn } from '../approval-screen/pseudo-terminal.ts';
+import { lacks, needs } from '../../support/tools.ts';
 import { balancesOf } from '../rail/executor-process.ts';
 
 const SIZE = { columns: 100, rows: 50 };
@@ -98,7 +99,7 @@ async function startUp(t: TestContext, more: Record<string, string>) {
 }
 
 test('a person talks, approves, stops, leaves and goes on, here and from another home', {
-  skip: HAS_SCRIPT ? false : 'script (util-linux) makes the terminals',
+  skip: needs('script'),
 }, async (t) => {
   const parts: Record<string, Script> = { compiler, agent };
   const model = await modelEndpoint(t, (response, request) => parts[request.body.model]!(response, request));
@@ -258,7 +259,7 @@ test('without a model, and while the machine does not come up, that is said, and
   const empty = await run(['chat']);
   assert.equal(empty.status, 2);
   assert.match(empty.stderr, /there is no question/);
-  if (!HAS_SCRIPT) return;
+  if (lacks(t, 'script')) return;
 
   const { user_id } = JSON.parse(readFileSync(join(home, 'person.json'), 'utf8'));
   await done('machine', 'suspend', user_id);

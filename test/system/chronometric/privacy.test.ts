@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'node:test';
+import { lacks } from '../../support/tools.ts';
 import { modulesBelow, recordModules } from '../idle-probes/loaded-modules.ts';
 import { type Person, personOf, type ServerChanges, type ServerProcess, startServer } from './server-process.ts';
 
@@ -97,10 +98,8 @@ describe('no network', () => {
   });
 
   test('is needed: everything works where the machine has none', async (t) => {
-    if (!canUnshare) {
-      t.diagnostic('NOT SHOWN: this machine does not let a process have a network of its own (unshare -rn)');
-      return;
-    }
+    if (lacks(t, 'unshare')) return;
+    if (!canUnshare) return t.skip('this computer lets no process have a network of its own (unshare -rn)');
     const person = personOf(t);
     const server = await startServer(t, person, { under: ['unshare', '-rn'] });
     await useAll(server);

@@ -40,8 +40,8 @@ export type Fleet = Awaited<ReturnType<typeof startFleet>>;
 
 export async function startFleet(owner: Owner) {
   const folder = temporaryFolder(owner);
-  const authority = makeAuthority(folder, 'fleet');
-  const { certificate, key } = authority.issue();
+  const authority = await makeAuthority(folder, 'fleet');
+  const { certificate, key } = await authority.issue();
   const trusted = readFileSync(authority.file);
   const operator: Record<string, string> = {
     CHRONOS_ADMIN_TOKEN: secret('chronos-admin'),

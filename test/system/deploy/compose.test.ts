@@ -8,6 +8,7 @@ import { eventually } from '../../support/eventually.ts';
 import { installedPackage } from '../../support/package.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
 import { sharedOwner } from '../../support/temporary.ts';
+import { needsSandbox } from '../../support/tools.ts';
 import { Containers } from './containers.ts';
 
 const secret = () => randomBytes(24).toString('hex');
@@ -21,9 +22,8 @@ type Token = { token: string };
 type Fire = { outcome: string; turn?: { finished_at?: string; ok?: boolean } };
 
 const means = await probeBubblewrap(process.env.PATH);
-const hindrance = means.kind === 'none' ? means.why : undefined;
 
-describe('the services of the compose file, in namespaces', { skip: process.env.CI ? false : hindrance }, () => {
+describe('the services of the compose file, in namespaces', { skip: needsSandbox(means) }, () => {
   const owner = sharedOwner();
   let database: PostgresServer;
   let containers: Containers;

@@ -7,6 +7,7 @@ import assert from 'node:assert/strict';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { needs } from '../../support/tools.ts';
 import { DEPLOY, type Said } from './containers.ts';
 
 const ROOT = join(DEPLOY, '..');
@@ -211,7 +212,8 @@ export class Image {
 export function whyNotBuilt(): string | undefined {
   if (process.platform !== 'linux') return 'bubblewrap is of Linux';
   if (process.getuid?.() !== 0) return 'only root may give files to another user';
-  const needed = ['/usr/bin/bwrap', '/usr/bin/setpriv', '/usr/lib/node_modules/npm/bin/npm-cli.js'];
-  const missing = needed.find((path) => !existsSync(path));
-  return missing && `${missing} is not there`;
+  const missing = needs(['bubblewrap', 'setpriv', 'git']);
+  if (missing !== false) return missing;
+  const npm = '/usr/lib/node_modules/npm/bin/npm-cli.js';
+  return existsSync(npm) ? undefined : `${npm} is missing`;
 }

@@ -37,8 +37,8 @@ async function shown(port: number): Promise<string> {
 
 test('a renewed certificate is served without a restart, and a broken one is not taken', async (t) => {
   const folder = temporaryFolder(t);
-  const ours = makeAuthority(folder, 'ours');
-  const [first, second] = [ours.issue(), ours.issue()];
+  const ours = await makeAuthority(folder, 'ours');
+  const [first, second] = [await ours.issue(), await ours.issue()];
   const live = { certificate: join(folder, 'live.pem'), key: join(folder, 'live.key') };
   const put = ({ certificate, key }: Certificate) => {
     copyFileSync(key, live.key);
@@ -59,7 +59,7 @@ test('a renewed certificate is served without a restart, and a broken one is not
 
 test('what is no TLS on a TLS port is closed, as is a handshake that never ends, and the server goes on', async (t) => {
   const folder = temporaryFolder(t);
-  const server = await served(t, makeAuthority(folder, 'ours').issue());
+  const server = await served(t, await (await makeAuthority(folder, 'ours')).issue());
   for (const bytes of ['GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n', '', '\x16\x03\x01']) {
     const socket = connect({ port: server.port, host: '127.0.0.1', allowHalfOpen: true });
     t.after(() => socket.destroy());
@@ -74,7 +74,7 @@ test('what is no TLS on a TLS port is closed, as is a handshake that never ends,
 
 test('a certificate of another authority, and one that has ended, are refused by name', async (t) => {
   const folder = temporaryFolder(t);
-  const [ours, theirs] = [makeAuthority(folder, 'ours'), makeAuthority(folder, 'theirs')];
+  const [ours, theirs] = [await makeAuthority(folder, 'ours'), await makeAuthority(folder, 'theirs')];
   const home = join(folder, 'home');
   const trust = { REVEILLE_TLS_CA: ours.file };
   const list = (port: number) =>
@@ -87,8 +87,8 @@ test('a certificate of another authority, and one that has ended, are refused by
     });
   await reveille(home, ['agent', 'whoami']);
   for (const [files, why] of [
-    [theirs.issue(), 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'],
-    [ours.issue(-1), 'CERT_HAS_EXPIRED'],
+    [await theirs.issue(), 'UNABLE_TO_VERIFY_LEAF_SIGNATURE'],
+    [await ours.issue(-1), 'CERT_HAS_EXPIRED'],
   ] as const) {
     const { port } = await served(t, files);
     const { status, stderr } = await list(port);
@@ -101,7 +101,7 @@ test('a certificate of another authority, and one that has ended, are refused by
 
 test('an alarm goes over TLS all the way: command, chronosd, router, daemon and back, with an authority of our own', async (t) => {
   const folder = temporaryFolder(t);
-  const ours = makeAuthority(folder, 'ours');
+  const ours = await makeAuthority(folder, 'ours');
   const home = join(folder, 'home');
   mkdirSync(home, { mode: 0o700 });
   const token = 'the-daemon-token-of-the-test';
@@ -116,7 +116,7 @@ test('an alarm goes over TLS all the way: command, chronosd, router, daemon and 
     NEO_DAEMON_TOKEN: token,
   };
   for (const prefix of ['CHRONOS', 'ROUTER', 'NEO']) {
-    const { certificate, key } = ours.issue();
+    const { certificate, key } = await ours.issue();
     Object.assign(settings, {
       [`${prefix}_TLS_CERT`]: certificate,
       [`${prefix}_TLS_KEY`]: key,
@@ -159,8 +159,8 @@ test('an alarm goes over TLS all the way: command, chronosd, router, daemon and 
 
 test('the rail goes over TLS: a task is handed to an executor and read back, and without the authority it is not', async (t) => {
   const folder = temporaryFolder(t);
-  const ours = makeAuthority(folder, 'ours');
-  const { certificate, key } = ours.issue();
+  const ours = await makeAuthority(folder, 'ours');
+  const { certificate, key } = await ours.issue();
   const executor = await startedExecutor(t, folder, { EXECUTOR_TLS_CERT: certificate, EXECUTOR_TLS_KEY: key });
   assert.match(executor.url, /^https:/);
   const env = { NEO_EXECUTOR_URL: executor.url, NEO_EXECUTOR_TOKEN: RAIL_TOKEN, MATRIX_USER_ID: 'ada' };

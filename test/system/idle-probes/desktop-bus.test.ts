@@ -5,8 +5,9 @@ import type { IdleHost, IdleProbe } from '../../../src/chronometric/idle/idle.ts
 import { gnomeMutterProbe, kdeProbe } from '../../../src/chronometric/idle/linux.ts';
 import { programHost } from '../../../src/chronometric/idle/program-host.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
+import { lacks } from '../../support/tools.ts';
 import { type BusAnswer, BusService, startBus } from './bus-service.ts';
-import { type DesktopTool, hasTools, pathOf } from './desktop-tools.ts';
+import { type DesktopTool, pathOf } from './desktop-tools.ts';
 
 const MUTTER = 'org.gnome.Mutter.IdleMonitor';
 const MUTTER_METHOD = `/org/gnome/Mutter/IdleMonitor/Core ${MUTTER}.GetIdletime`;
@@ -31,7 +32,7 @@ for (const tool of ['busctl', 'gdbus'] as const) {
   const needs = ['dbus-daemon', tool] as const;
 
   test(`GNOME's idle time comes over a session bus by ${tool}`, async (t) => {
-    if (!hasTools(t, needs)) return;
+    if (lacks(t, needs)) return;
     const socket = await startBus(t);
     await startService(t, socket, [MUTTER], [[MUTTER_METHOD, { t: 754_321n }]]);
     for (const session of ['x11', 'wayland']) {
@@ -41,7 +42,7 @@ for (const tool of ['busctl', 'gdbus'] as const) {
   });
 
   test(`KDE's idle time comes over a session bus by ${tool}, and not its 0 under Wayland`, async (t) => {
-    if (!hasTools(t, needs)) return;
+    if (lacks(t, needs)) return;
     const socket = await startBus(t);
     const answers = new Map<string, BusAnswer>([[KDE_METHOD, { u: 4_294_967 }]]);
     const service = await BusService.start(socket, KDE_NAMES, answers);
@@ -57,7 +58,7 @@ for (const tool of ['busctl', 'gdbus'] as const) {
   });
 
   test(`a screen saver that is not KDE's is not asked by ${tool}: its unit is not known`, async (t) => {
-    if (!hasTools(t, needs)) return;
+    if (lacks(t, needs)) return;
     const socket = await startBus(t);
     const service = await startService(t, socket, ['org.freedesktop.ScreenSaver'], [[KDE_METHOD, { u: 12 }]]);
     assert.match(unavailable(await read(kdeProbe(hostOn(socket, tool)))), /^kde: /);
@@ -65,7 +66,7 @@ for (const tool of ['busctl', 'gdbus'] as const) {
   });
 
   test(`a desktop that answers nonsense or errors by ${tool} is unavailable, and the answer is not repeated`, async (t) => {
-    if (!hasTools(t, needs)) return;
+    if (lacks(t, needs)) return;
     const socket = await startBus(t);
     const answers = new Map<string, BusAnswer>();
     const service = await BusService.start(socket, [MUTTER], answers);
@@ -85,7 +86,7 @@ for (const tool of ['busctl', 'gdbus'] as const) {
   });
 
   test(`a desktop that never answers is given up after two seconds by ${tool}`, async (t) => {
-    if (!hasTools(t, needs)) return;
+    if (lacks(t, needs)) return;
     const socket = await startBus(t);
     const service = await startService(t, socket, [MUTTER], [[MUTTER_METHOD, 'silence']]);
     const probe = gnomeMutterProbe(hostOn(socket, tool));
@@ -94,7 +95,7 @@ for (const tool of ['busctl', 'gdbus'] as const) {
   });
 
   test(`a bus without a desktop, and a socket without a bus, are unavailable by ${tool}`, async (t) => {
-    if (!hasTools(t, needs)) return;
+    if (lacks(t, needs)) return;
     const socket = await startBus(t);
     assert.match(unavailable(await read(gnomeMutterProbe(hostOn(socket, tool)))), /^gnome-mutter: .*/);
     assert.match(

@@ -6,8 +6,9 @@ import { readIdle } from '../../../src/chronometric/idle/attempt.ts';
 import { x11Probe } from '../../../src/chronometric/idle/linux.ts';
 import { programHost } from '../../../src/chronometric/idle/program-host.ts';
 import { systemClock, wait } from '../../../src/kit/clock/clock.ts';
+import { lacks } from '../../support/tools.ts';
 import { personOf, startServer } from '../chronometric/server-process.ts';
-import { hasTools, pathOf } from './desktop-tools.ts';
+import { pathOf } from './desktop-tools.ts';
 import { startProgram } from './started-program.ts';
 
 /** An X server without a screen, reachable by its socket alone. */
@@ -46,7 +47,7 @@ async function fallsBelow(before: number, display: string, input: readonly strin
 }
 
 test('X11 idle time grows on a real X server and begins anew with a key and with the pointer', async (t) => {
-  if (!hasTools(t, ['Xvfb', 'xdotool', 'xprintidle'])) return;
+  if (lacks(t, ['Xvfb', 'xdotool', 'xprintidle'])) return;
   const display = await startDisplay(t);
   for (const input of [
     ['key', 'a'],
@@ -58,7 +59,7 @@ test('X11 idle time grows on a real X server and begins anew with a key and with
 });
 
 test('with consent idle_status answers with the idle time of a real desktop, and without it no more', async (t) => {
-  if (!hasTools(t, ['Xvfb', 'xprintidle'])) return;
+  if (lacks(t, ['Xvfb', 'xprintidle'])) return;
   const person = personOf(t);
   const env = {
     REVEILLE_PROFILE: person.profile,
@@ -79,7 +80,7 @@ test('with consent idle_status answers with the idle time of a real desktop, and
 });
 
 test('the X server of a Wayland session is not asked, though it would answer', async (t) => {
-  if (!hasTools(t, ['Xvfb', 'xprintidle'])) return;
+  if (lacks(t, ['Xvfb', 'xprintidle'])) return;
   const display = await startDisplay(t);
   for (const wayland of [{ XDG_SESSION_TYPE: 'wayland' }, { WAYLAND_DISPLAY: 'wayland-0' }]) {
     assert.deepEqual(await idleOn({ DISPLAY: display, ...wayland }), {
@@ -89,7 +90,7 @@ test('the X server of a Wayland session is not asked, though it would answer', a
 });
 
 test('a display that is not there is unavailable with what xprintidle says', async (t) => {
-  if (!hasTools(t, ['xprintidle'])) return;
+  if (lacks(t, ['xprintidle'])) return;
   const reading = await idleOn({ DISPLAY: ':54321', XDG_SESSION_TYPE: 'x11' });
   assert.ok('unavailable' in reading);
   assert.match(reading.unavailable, /^x11: \/usr\/bin\/xprintidle ended with 1: /);

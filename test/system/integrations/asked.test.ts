@@ -3,10 +3,11 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { PROGRAM } from '../../../src/cli/home/package-root.ts';
+import { watchedIn } from '../../support/pseudo-terminal.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
-import { HAS_SCRIPT, watchedIn } from '../approval-screen/pseudo-terminal.ts';
+import { needs } from '../../support/tools.ts';
 
-const skip = HAS_SCRIPT ? false : 'script of util-linux is missing';
+const skip = needs('script');
 
 test('at a terminal the difference is shown before anything is written, and only a yes writes it', {
   skip,

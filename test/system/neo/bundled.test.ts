@@ -15,6 +15,7 @@ import { spawnTools } from '../../../src/neo/tools/start-host.ts';
 import type { ToolSurface } from '../../../src/neo/tools/surface.ts';
 import { payloadTextOf, startStandInChronosd } from '../../support/stand-ins/chronosd.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
+import { needs } from '../../support/tools.ts';
 import { makeAgentFiles } from '../chronos-mcp/agent-files.ts';
 
 /** The tools of the manifest that ships, on a machine with an empty PATH and no settings but these. */
@@ -74,7 +75,9 @@ describe('the manifest that ships', () => {
     assert.deepEqual(pinned.sort(), [...names, ...escalate].sort());
   });
 
-  test('has a word for each capability: looking is the model’s own, what leaves a mark is the executor’s', async (t) => {
+  test('has a word for each capability: looking is the model’s own, what leaves a mark is the executor’s', {
+    skip: needs('git'),
+  }, async (t) => {
     const variables = { PATH: process.env.PATH!, NEO_SEARCH_KEY: 'key', REVEILLE_SHELL_WITHOUT_WALLS: '1' };
     const { surface } = await bundledTools(t, variables);
     const { tools, escalate, off } = surface.describe();

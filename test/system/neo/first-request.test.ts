@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
@@ -8,6 +7,7 @@ import { bundledManifest } from '../../../src/mcp-host/bundled-programs.ts';
 import { lockPathOf } from '../../../src/mcp-host/tool-lock.ts';
 import { neoChild } from '../../../src/neo/testing/neo-child.ts';
 import { accepted } from '../../../src/neo/testing/workbench.ts';
+import { processesByPs, processesOfProc } from '../../../src/router/providers/process-table.ts';
 import { eventually } from '../../support/eventually.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
@@ -25,8 +25,8 @@ async function firstRequest(t: TestContext, manifest: string) {
   await accepted(neo, { message: 'x', conversation_id: 'c' });
   await eventually('the model is asked', () => endpoint.requests.length === 1, 30_000);
   const ms = Math.round(performance.now() - from);
-  const { stdout } = spawnSync('ps', ['-o', 'pid=', '--ppid', String(neo.process.pid)], { encoding: 'utf8' });
-  return { ms, children: stdout.split('\n').filter(Boolean).length };
+  const processes = process.platform === 'linux' ? processesOfProc() : processesByPs()!;
+  return { ms, children: processes.filter(({ parent }) => parent === neo.process.pid).length };
 }
 
 test('with every capability on, the model is asked before any server has been started', async (t) => {

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -12,16 +11,14 @@ import {
 } from '../../../src/kit/model/testing/model-endpoint.ts';
 import { neoChild } from '../../../src/neo/testing/neo-child.ts';
 import { accepted, ask, dataOf, readEvents, settledTurns, turnsOf } from '../../../src/neo/testing/workbench.ts';
+import { birthOf } from '../../../src/router/providers/process-table.ts';
 import { eventually } from '../../support/eventually.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 import { manifestWith } from './manifests.ts';
 
 const LIMIT_MS = 20_000;
-/** Whether a process is there and no zombie that waits for somebody to take note. */
-function runs(pid: number): boolean {
-  const { stdout } = spawnSync('ps', ['-o', 'stat=', '-p', String(pid)], { encoding: 'utf8' });
-  return stdout.trim() !== '' && !stdout.trim().startsWith('Z');
-}
+/** Whether a process runs; a zombie does not. */
+const runs = (pid: number) => birthOf(pid) !== undefined;
 
 const hanging: Script = () => {};
 

@@ -4,8 +4,8 @@ import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { GuardedClient } from '../../../src/kit/http/guarded-client.ts';
 import type { ChannelTools, Message } from '../../../src/notify/channels/channel.ts';
 import { desktop, desktopCommand, noDesktop } from '../../../src/notify/channels/local-channels.ts';
+import { lacks } from '../../support/tools.ts';
 import { type BusAnswer, BusService, startBus } from '../idle-probes/bus-service.ts';
-import { hasTools } from '../idle-probes/desktop-tools.ts';
 
 const NAME = 'org.freedesktop.Notifications';
 const NOTIFY = `/org/freedesktop/Notifications ${NAME}.Notify`;
@@ -38,7 +38,7 @@ function notified(body: Buffer) {
 }
 
 test('a message is shown on a real session bus, word for word, and a desktop that refuses is tried again', async (t) => {
-  if (!hasTools(t, ['dbus-daemon', 'gdbus'])) return;
+  if (lacks(t, ['dbus-daemon', 'gdbus'])) return;
   const socket = await startBus(t);
   const answers = new Map<string, BusAnswer>([[NOTIFY, { u: 7 }]]);
   const service = await BusService.start(socket, [NAME], answers);

@@ -1,6 +1,6 @@
 /** The Python client against a running `reveille up`: alarms as an agent, a turn of the person's agent, an intent. */
 import assert from 'node:assert/strict';
-import { execFile, spawn, spawnSync } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,14 +10,9 @@ import { PROGRAM, START_LIMIT_MS } from '../../support/cluster/processes.ts';
 import { reveille } from '../../support/command-line.ts';
 import { eventually } from '../../support/eventually.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
+import { needs, pythonForClient } from '../../support/tools.ts';
 
 const CLIENT = join(import.meta.dirname, '..', '..', '..', 'clients', 'python');
-const CHECK = 'import sys, cryptography; sys.exit(sys.version_info < (3, 11))';
-/** The distribution's Python has the distribution's packages, whichever comes first on the PATH. */
-const python = ['python3', '/usr/bin/python3'].find((name) => spawnSync(name, ['-c', CHECK]).status === 0);
-const hindrance =
-  'NOT TESTED: there is no python3 of 3.11 or later with cryptography (apt-get install python3-cryptography)';
-
 test('the version is that of the package', () => {
   const { version } = JSON.parse(readFileSync(join(CLIENT, '..', '..', 'package.json'), 'utf8')) as { version: string };
   assert.match(
@@ -27,7 +22,7 @@ test('the version is that of the package', () => {
 });
 
 test('alarms, a turn and an intent from Python', {
-  skip: python || process.env.CI ? false : hindrance,
+  skip: needs(['python3', 'python3-cryptography']),
 }, async (t) => {
   const home = temporaryFolder(t);
   const env = {
@@ -55,7 +50,7 @@ test('alarms, a turn and an intent from Python', {
     ...{ agent_url: run.public_url, agent_token: read('person.json').token },
     ...{ executor_url: run.executor_url, submitter_token: submitter.token },
   };
-  const { stdout } = await promisify(execFile)(python!, ['-B', join(import.meta.dirname, 'walk.py')], {
+  const { stdout } = await promisify(execFile)(pythonForClient()!, ['-B', join(import.meta.dirname, 'walk.py')], {
     env: { PATH: env.PATH, PYTHONPATH: CLIENT, GIVEN: JSON.stringify(given) },
     timeout: START_LIMIT_MS,
   });

@@ -5,8 +5,8 @@ import { chmodSync, chownSync, existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
-import { probeBubblewrap } from '../../../src/kit/process/bubblewrap.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
+import { hasBubblewrap } from '../../support/tools.ts';
 import type { Outcome, Task } from './trespasser.ts';
 
 const run = promisify(execFile);
@@ -14,20 +14,6 @@ const TRESPASSER = join(import.meta.dirname, 'trespasser.ts');
 const ENTER = join(import.meta.dirname, 'enter.ts');
 const NOBODY = { uid: 65_534, gid: 65_534 };
 const isRoot = process.geteuid?.() === 0;
-
-/** Whether there is a sandbox to test; without bubblewrap a test says so, and fails in CI. */
-async function hasSandbox(t: TestContext): Promise<boolean> {
-  if (process.platform !== 'linux') {
-    t.skip('bubblewrap is for Linux');
-    return false;
-  }
-  const means = await probeBubblewrap(process.env.PATH);
-  if (means.kind !== 'none') return true;
-  const message = `NOT TESTED: ${means.why} (apt-get install -y --no-install-recommends bubblewrap)`;
-  if (process.env.CI) throw new Error(message);
-  t.skip(message);
-  return false;
-}
 
 type As = { readonly uid: number; readonly gid: number };
 /**
@@ -48,7 +34,7 @@ const CASES: readonly Case[] = [
 export function testTrespassing(files: Task['files'], limitMs: number): void {
   for (const { name, starter, user, kind } of CASES)
     test(`${name} in the sandbox writes nothing but its own, and reaches no other process`, async (t) => {
-      if (!(await hasSandbox(t))) return;
+      if (!(await hasBubblewrap(t))) return;
       if ((starter ?? user) && !isRoot) return t.skip('only root can run a test as another user');
       const folder = temporaryFolder(t);
       const own = join(folder, 'own');

@@ -19,31 +19,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
-import { probeBubblewrap } from '../../../src/kit/process/bubblewrap.ts';
 import { PROGRAM } from '../../support/cluster/processes.ts';
 import { reveille as inProcess } from '../../support/command-line.ts';
 import { eventually } from '../../support/eventually.ts';
+import { hasBubblewrap } from '../../support/tools.ts';
 
 const run = promisify(execFile);
 const HOSTILE = join(import.meta.dirname, 'hostile.ts');
 const LIMIT_MS = 120_000;
 const NOBODY = { uid: 65_534, gid: 65_534 };
 const isRoot = process.geteuid?.() === 0;
-
-/** Whether there are walls to test; without bubblewrap a test says so, and fails in CI. */
-async function hasBubblewrap(t: TestContext): Promise<boolean> {
-  if (process.platform !== 'linux') {
-    t.skip('bubblewrap is for Linux');
-    return false;
-  }
-  const means = await probeBubblewrap(process.env.PATH);
-  if (means.kind !== 'none') return true;
-  const message = `NOT TESTED: ${means.why} (apt-get install -y --no-install-recommends bubblewrap)`;
-  if (process.env.CI) throw new Error(message);
-  t.diagnostic(message);
-  console.error(`${t.name}: ${message}`);
-  return false;
-}
 
 /** Whether this test can be another user of the system; in CI it must. */
 function canBeOthers(t: TestContext): boolean {

@@ -10,6 +10,7 @@ import { PROGRAM } from '../../../src/cli/home/package-root.ts';
 import type { Outcome } from '../../support/command-line.ts';
 import { eventually } from '../../support/eventually.ts';
 import { atEnd, type Owner } from '../../support/temporary.ts';
+import { needs } from '../../support/tools.ts';
 
 const SYSTEMD = ['/usr/lib/systemd/systemd', '/lib/systemd/systemd'].find((path) => existsSync(path));
 const GROUP = 'user.slice/user-0.slice/user@0.service';
@@ -21,9 +22,10 @@ const NAMESPACES = ['--mount', '--pid', '--net', '--fork', '--kill-child', '--mo
 /** Why there can be none here, as a sentence; `undefined` when there can. */
 export function whyNot(): string | undefined {
   if (process.platform !== 'linux') return 'systemd is of Linux';
-  if (SYSTEMD === undefined) return 'systemd is not installed';
+  const missing = needs(['systemd', 'dbus-daemon', 'unshare', 'bash']);
+  if (missing !== false) return missing;
+  if (SYSTEMD === undefined) return 'systemd is not in its usual folder';
   if (process.getuid?.() !== 0) return 'only root may make the namespaces for a systemd of its own';
-  if (spawnSync('dbus-daemon', ['--version']).status !== 0) return 'dbus-daemon is not installed';
   if (groupRoots().length === 0) return 'no control groups are mounted here for systemd';
   const mounts = groupRoots().map((root) => `umount -l ${root}\n${MOUNTS[root]}`);
   const { status, stderr } = spawnSync('unshare', [...NAMESPACES, 'bash', '-ec', mounts.join('\n')], {

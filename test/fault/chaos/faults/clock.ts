@@ -4,7 +4,7 @@
  * instant. With PostgreSQL one replica's clock is wrong, and nobody must notice: the database's counts.
  */
 import { pause } from '../../../support/cluster/processes.ts';
-import { findFaketime } from '../../../support/cluster/wall-clock.ts';
+import { needs } from '../../../support/tools.ts';
 import { between, type Fault, ONE_RETRY_MS, pick } from '../fault.ts';
 
 const HOUR_MS = 3_600_000;
@@ -13,7 +13,7 @@ export const clock: Fault = {
   name: 'clock',
   title: 'wall clock jumps by an hour',
   stores: ['sqlite', 'postgres'],
-  missing: () => (findFaketime() ? undefined : 'libfaketime is not installed (apt-get install libfaketime)'),
+  missing: () => needs('faketime', false) || undefined,
   house: () => ({ clocksJump: true }),
   short: { strikes: 4, strikingMs: 15_000, recoveringMs: 0, drainMs: ONE_RETRY_MS },
   async strike({ house, random, round }) {

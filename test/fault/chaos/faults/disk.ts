@@ -9,7 +9,7 @@ export const disk: Fault = {
   name: 'disk',
   title: 'disk full',
   stores: ['sqlite', 'postgres'],
-  missing: noSmallDisk,
+  missing: () => noSmallDisk() || undefined,
   house: (store) => ({
     replicas: store === 'sqlite' ? 1 : 2,
     diskMegabytes: store === 'sqlite' ? MEGABYTES.sqlite : MEGABYTES.postgres,

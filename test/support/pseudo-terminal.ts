@@ -1,16 +1,12 @@
-/** A command in a real pseudo-terminal of a given size, and what a terminal emulator then has on its screen. */
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+/**
+ * A command in a real pseudo-terminal of a given size, which the `script` of util-linux makes (`needs('script')`), and what a
+ * terminal emulator then has on its screen.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import xterm from '@xterm/headless';
 
 export type Size = { readonly columns: number; readonly rows: number };
-
-/**
- * The `script` of util-linux makes the pseudo-terminal; others take other options. In CI its absence is a failure, not
- * a reason to skip.
- */
-export const HAS_SCRIPT =
-  process.env.CI !== undefined || /util-linux/.test(String(spawnSync('script', ['--version']).stdout));
 
 const quote = (word: string) => `'${word.replaceAll("'", `'\\''`)}'`;
 
@@ -26,6 +22,8 @@ export type Watched = {
   /** Types, and resolves when more lines are there and this ends what is on the screen. */
   type(text: string, until: RegExp): Promise<void>;
   until(ends: RegExp): Promise<void>;
+  /** Types, and resolves with the exit code when the command has ended by itself. */
+  ended(text: string): Promise<number>;
   end(): Promise<void>;
 };
 
@@ -102,6 +100,12 @@ export function watchedIn(size: Size, command: readonly string[], env: Record<st
       await until(ends);
     },
     until,
+    async ended(text) {
+      child.stdin!.write(text);
+      const [code] = (await gone) as [number];
+      await written;
+      return code;
+    },
     async end() {
       // The terminal is gone at once, and what runs in it is hung up on; on SIGTERM script would wait two seconds for
       // it.

@@ -1,0 +1,22 @@
+/** Starts test processes with Node's runner. */
+import { availableParallelism } from 'node:os';
+import { run } from 'node:test';
+import { NODE_WORDS, type TestProcess } from './suites.ts';
+
+/** The limit of one suite, and of one test. */
+const TIMEOUT_MS = 300_000;
+/**
+ * Files at a time for each core: most wait for processes half of their time. Three are up to a tenth faster on two cores,
+ * and twice as many processes stand in line for them, which fails a test now and then.
+ */
+const FILES_PER_CORE = 2;
+
+/** @returns the events of the run */
+export function runProcesses(processes: readonly TestProcess[]) {
+  return run({
+    files: processes.map(({ file }) => file),
+    concurrency: FILES_PER_CORE * availableParallelism(),
+    timeout: TIMEOUT_MS,
+    execArgv: [...NODE_WORDS],
+  });
+}
