@@ -4,6 +4,7 @@ import type { Dispatcher } from 'undici';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
 import { below } from '../../kit/http/exchange.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { isPathSegment, pathSegment } from '../../wire/identifier.ts';
 import type { CommandMachine } from '../machines/machine.ts';
 import { MachineUnavailable } from '../providers/provider.ts';
 import { type CallResult, call, within } from './call.ts';
@@ -155,10 +156,7 @@ class A2aTarget implements TurnTarget {
       await wait(clock, pauseMs, signal);
       if (signal.aborted) return unknown(`the agent's task may still run: it was given up when it ${reasonIn(signal)}`);
       const limit = within(clock, ASK_MS, signal);
-      const answer = await this.#get(
-        below(this.#machine.spec.url!, `/tasks/${encodeURIComponent(taskId)}`),
-        limit.signal,
-      );
+      const answer = await this.#get(below(this.#machine.spec.url!, `/tasks/${pathSegment(taskId)}`), limit.signal);
       limit.cancel();
       if (answer.result === 'answered') {
         if (answer.status === 404) return unknown(`the agent does not know the task any more (${answer.said})`);
@@ -217,7 +215,7 @@ export function taskOf(value: unknown): Task | undefined {
   if (!isObject(value) || !isObject(value.status)) return undefined;
   const id = textAt(value, 'id');
   const state = textAt(value.status, 'state');
-  if (id === undefined || state === undefined) return undefined;
+  if (id === undefined || !isPathSegment(id) || state === undefined) return undefined;
   const said = isObject(value.status.message) ? textOf(value.status.message.parts) : undefined;
   return { id, contextId: textAt(value, 'contextId'), state: normalState(state), words: artifactsOf(value), said };
 }
