@@ -138,7 +138,7 @@ export function createForwarder({ settings, localDefaults, clock, log }: Forward
   /** As the user whom the call is made for, with their key alone. */
   const connectFor = (folder: KeyFolder, user: unknown): ChronosClient => {
     if (typeof user !== 'string' || !labelSchema.safeParse(user).success) {
-      const message = `a call must say in _meta (${USER_META}) whom it is made for: 1 to 64 of A-Z a-z 0-9 . _ -`;
+      const message = `a call must say in _meta (${USER_META}) whom it is made for: 1 to 64 of A-Z a-z 0-9 . _ -, and not dots alone`;
       throw new ReveilleError('invalid_request', `${message} (got ${showValue(user)})`);
     }
     const { url, token, keysDir, timeoutMs } = folder;

@@ -29,7 +29,10 @@ test('each wrong field is refused in a sentence that names it, its value and wha
     [{ kind: 'once' }, 'wake_message is required'],
     [{ ...ONCE, wake_message: '' }, 'wake_message must not be empty (got "")'],
     [{ ...ONCE, wake_message: 7 }, 'wake_message must be a string (got 7)'],
-    [{ ...ONCE, conversation_id: 'a/b' }, 'conversation_id must be 1 to 128 of A-Z a-z 0-9 . _ : - (got "a/b")'],
+    [
+      { ...ONCE, conversation_id: 'a/b' },
+      'conversation_id must be 1 to 128 of A-Z a-z 0-9 . _ : -, and not dots alone (got "a/b")',
+    ],
     [{ ...ONCE, max_failures: 1.5 }, 'max_failures must be a whole number (got 1.5)'],
     [{ ...ONCE, max_failures: 0 }, 'max_failures must be at least 1 (got 0)'],
     [

@@ -1,5 +1,6 @@
 /** Alarms as clients of chronosd see them (docs/contracts.md §2). */
 import { z } from 'zod';
+import { idSchema } from './identifier.ts';
 import { instantSchema } from './instant.ts';
 import { RawJson } from './json.ts';
 import { wholeNumber } from './settings.ts';
@@ -31,9 +32,7 @@ export type AbsenceReason = (typeof ABSENCES)[number];
 /** The members of a create or edit body that are kept as source text. */
 export const RAW_ALARM_FIELDS = ['payload'] as const;
 
-export const conversationIdSchema = z
-  .string()
-  .regex(/^[A-Za-z0-9._:-]{1,128}$/, 'must be 1 to 128 of A-Z a-z 0-9 . _ : -');
+export const conversationIdSchema = idSchema(128);
 
 export const alarmIdSchema = z
   .string()

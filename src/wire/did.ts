@@ -1,7 +1,10 @@
 /** The agent's identity on the wire: `did:matrix:<label>:<keyfp>` (docs/contracts.md §1). */
 import { z } from 'zod';
+import { NAME_PATTERN, nameSchema } from './identifier.ts';
 
-const DID = /^did:matrix:([A-Za-z0-9._-]{1,64}):([0-9a-f]{16})$/;
+const LABEL_MAX = 64;
+const DID = new RegExp(`^did:matrix:(${NAME_PATTERN}):([0-9a-f]{16})$`);
+const DID_MAX = 'did:matrix:'.length + LABEL_MAX + 17;
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
 /** Characters of the public key's hex that the DID carries. */
@@ -23,13 +26,14 @@ export function didOf(label: string, publicKeyHex: string): string {
 /** Takes a DID apart, or gives `undefined` when it is none. */
 export function parseDid(did: string): AgentDid | undefined {
   const match = DID.exec(did);
-  if (!match) return undefined;
+  if (!match || did.length > DID_MAX) return undefined;
   const [, label, fingerprint] = match;
   return { label: label!, fingerprint: fingerprint!, owner: ownerOf(label!) };
 }
 
 /** A user's label: the first half of a DID, and the `user_id` of machines and wakes. */
-export const labelSchema = z.string().regex(/^[A-Za-z0-9._-]{1,64}$/, 'must be 1 to 64 of A-Z a-z 0-9 . _ -');
+export const labelSchema = nameSchema(LABEL_MAX);
 
+const DID_FORM = 'must look like did:matrix:<label>:<16 hex digits>';
 /** A DID on the wire. */
-export const didSchema = z.string().regex(DID, 'must look like did:matrix:<label>:<16 hex digits>');
+export const didSchema = z.string().max(DID_MAX, DID_FORM).regex(DID, DID_FORM);

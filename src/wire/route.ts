@@ -3,6 +3,7 @@
  * tables of routes.
  */
 import { z } from 'zod';
+import { pathSegment } from './identifier.ts';
 import { daemonHealthSchema } from './wake.ts';
 
 /** Which credentials a route asks for; `metrics` is asked of callers on other computers alone. */
@@ -31,13 +32,13 @@ export type PathNames<Path extends string> = Path extends `${string}{${infer Nam
   ? Name | PathNames<Rest>
   : never;
 
-/** The path of a request; what varies is encoded. */
+/** The path of a request; what varies is encoded. @throws ReveilleError as {@link pathSegment} */
 export function pathOf<R extends Route>(
   { path }: R,
   given: { readonly [Name in PathNames<R['path']>]: string },
 ): string {
   return path.replace(/\{(\w+)\}/g, (_, name: string) =>
-    encodeURIComponent((given as Readonly<Record<string, string>>)[name]!),
+    pathSegment((given as Readonly<Record<string, string>>)[name]!),
   );
 }
 

@@ -52,7 +52,9 @@ class _KeepsHost(urllib.request.HTTPRedirectHandler):
 
 
 def quoted(part: str) -> str:
-    """A part of a path, encoded."""
+    """A part of a path, encoded. URL parsers resolve ``.`` and ``..`` even where they are encoded."""
+    if part in ("", ".", ".."):
+        raise ValueError(f'an id in a path must not be empty, "." or ".." (got {part!r})')
     return urllib.parse.quote(part, safe="")
 
 

@@ -12,8 +12,9 @@ class Identity:
     """An ed25519 key under a label. Neither ``repr`` nor ``str`` shows the seed."""
 
     def __init__(self, label: str, seed_hex: str) -> None:
-        if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", label):
-            raise ValueError(f"label must be 1 to 64 letters, digits, dots, dashes or underscores (got {label!r})")
+        if not re.fullmatch(r"[A-Za-z0-9._-]{1,64}", label) or not label.strip("."):
+            what = "1 to 64 letters, digits, dots, dashes or underscores, and not dots alone"
+            raise ValueError(f"label must be {what} (got {label!r})")
         if not re.fullmatch(r"[0-9a-fA-F]{64}", seed_hex):
             raise ValueError("a seed must be 64 hex digits")
         self._key = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(seed_hex))

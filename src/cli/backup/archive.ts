@@ -8,6 +8,7 @@
 import { createHash, type Hash } from 'node:crypto';
 import { z } from 'zod';
 import { ReveilleError } from '../../wire/errors.ts';
+import { EntryRules, type PartHead } from './entry.ts';
 
 type Bytes = AsyncIterable<Buffer>;
 
@@ -29,18 +30,6 @@ export const aboutSchema = z.object({
 /** What a backup says about itself before its first part. */
 export type About = z.output<typeof aboutSchema>;
 
-/** A relative path with `/`, none of whose steps leads out of the folder. */
-const pathSchema = z
-  .string()
-  .min(1)
-  .refine((path) => !/^(?:[a-z]:|\/)|\\|\0/i.test(path) && !path.split('/').some((step) => /^\.{0,2}$/.test(step)));
-
-const headSchema = z.discriminatedUnion('kind', [
-  z.strictObject({ kind: z.literal('folder'), path: pathSchema, mode: z.int() }),
-  z.strictObject({ kind: z.literal('file'), path: pathSchema, mode: z.int() }),
-  z.strictObject({ kind: z.literal('link'), path: pathSchema, target: z.string().min(1) }),
-]);
-export type PartHead = z.output<typeof headSchema>;
 /** Something to be written, with its content if it is a file. */
 export type Part = { readonly head: PartHead; readonly content?: Bytes };
 
@@ -129,6 +118,8 @@ class ByteReader {
 export type Visitor = {
   about(about: About): void;
   part(head: PartHead): Promise<{ write(bytes: Buffer): Promise<void>; close(): Promise<void> } | undefined>;
+  /** A link leads out of the home. Without this method, the archive is refused. */
+  skipLink?(path: string, why: string): void;
   summed?(head: PartHead, sum: { size: number; sha256: string }): void;
 };
 
@@ -150,24 +141,36 @@ export async function readArchive(source: Bytes, name: string, visitor: Visitor)
     if (!head || !bytes) throw wrong(name, 'it ends too early');
     return { kind: head.toString('latin1', 0, 1), bytes };
   };
+  const parsedRecord = (bytes: Buffer): unknown => {
+    try {
+      return JSON.parse(bytes.toString('utf8'));
+    } catch {
+      throw wrong(name, 'a record that is not JSON');
+    }
+  };
   const read = <T extends z.ZodType>({ kind, bytes }: { kind: string; bytes: Buffer }, schema: T): z.output<T> => {
     if (kind !== 'J') throw wrong(name, 'content without a name');
-    const parsed = schema.safeParse(JSON.parse(bytes.toString('utf8')));
+    const parsed = schema.safeParse(parsedRecord(bytes));
     if (!parsed.success) throw wrong(name, `a record that is none: ${parsed.error.issues[0]?.message}`);
     return parsed.data;
   };
   try {
     visitor.about(read(await next(), aboutSchema));
     const totals = new Totals();
+    const rules = new EntryRules(name, visitor.skipLink?.bind(visitor));
     for (;;) {
-      const head = read(await next(), z.union([headSchema, endSchema]));
-      if (!('kind' in head)) {
+      const fields = read(await next(), z.record(z.string(), z.unknown()));
+      if (Object.hasOwn(fields, 'parts')) {
+        const head = endSchema.safeParse(fields).data;
+        if (head === undefined) throw wrong(name, 'its last record is malformed');
         const counted = totals.end();
         if (counted.sha256 !== head.sha256 || counted.parts !== head.parts) throw wrong(name, 'its parts are not all');
         // Also what unpacks and unseals has to have come to its end.
         if ((await reader.take(1)) !== undefined) throw wrong(name, 'it goes on behind its end');
         return head;
       }
+      const head = rules.take(fields);
+      if (head === undefined) continue;
       const sink = await visitor.part(head);
       if (head.kind !== 'file') continue;
       const hash = createHash('sha256');

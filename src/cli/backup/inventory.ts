@@ -1,11 +1,12 @@
 /** Which files of an installation a backup holds, and under which path: everything in its home but what a start makes anew. */
 import { constants, lstatSync, readdirSync, readlinkSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { isAbsolute, join, posix, relative, resolve, sep } from 'node:path';
 import type { Settings } from '../../wire/settings.ts';
 import { DATA_FOLDERS, DATABASES, databasePath } from '../home/databases.ts';
 import type { Home } from '../home/home.ts';
 import type { Part } from './archive.ts';
+import { linkProblem } from './entry.ts';
 
 const PIECE = 256 * 1024;
 
@@ -59,12 +60,26 @@ export async function filePart(source: string, path: string): Promise<Part | und
   return { head: { kind: 'file', path, mode: stat.mode & 0o700 }, content: contentOf(file) };
 }
 
-/** Walks a folder, parents before what is in them, names in order; links are kept as links. */
-async function* walk(
-  folder: string,
-  path: string,
-  skips: (path: string, source: string) => boolean,
-): AsyncGenerator<Part> {
+/** A link that leads out of the home, and is not in the backup. */
+export type OmittedLink = { readonly path: string; readonly target: string };
+
+type Walk = {
+  /** A folder that is in the backup, and its path there. */
+  readonly root: { readonly folder: string; readonly path: string };
+  readonly skips: (path: string, source: string) => boolean;
+  readonly onOmitted: (link: OmittedLink) => void;
+};
+
+/** A link's target as it is in a backup: relative, where it is absolute and leads to what is in the backup as well. */
+function targetIn({ folder, path: root }: Walk['root'], path: string, target: string): string {
+  const inside = isAbsolute(target) ? relative(folder, target) : '..';
+  if (inside.split(sep)[0] === '..' || isAbsolute(inside)) return target;
+  return posix.relative(posix.dirname(path), posix.join(root, inside.split(sep).join('/'))) || '.';
+}
+
+/** Walks a folder, parents before what is in them, names in order; links within the home are kept as links. */
+async function* walk(folder: string, path: string, about: Walk): AsyncGenerator<Part> {
+  const { root, skips, onOmitted } = about;
   const entries = unlessGone(() => readdirSync(folder, { withFileTypes: true })) ?? [];
   for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
     const source = join(folder, entry.name);
@@ -74,10 +89,13 @@ async function* walk(
       const stat = unlessGone(() => lstatSync(source));
       if (stat === undefined) continue;
       yield { head: { kind: 'folder', path: inside, mode: stat.mode & 0o700 } };
-      yield* walk(source, inside, skips);
+      yield* walk(source, inside, about);
     } else if (entry.isSymbolicLink()) {
-      const target = unlessGone(() => readlinkSync(source));
-      if (target !== undefined) yield { head: { kind: 'link', path: inside, target } };
+      const written = unlessGone(() => readlinkSync(source));
+      if (written === undefined) continue;
+      const target = targetIn(root, inside, written);
+      if (linkProblem(inside, target) === undefined) yield { head: { kind: 'link', path: inside, target } };
+      else onOmitted({ path: inside, target: written });
     } else if (entry.isFile()) {
       const part = await filePart(source, inside);
       if (part !== undefined) yield part;
@@ -94,7 +112,11 @@ export function foldersElsewhere(home: Home, settings: Settings): [folder: strin
 }
 
 /** Every file of an installation but its databases and what is made anew. */
-export async function* inventory(home: Home, settings: Settings): AsyncGenerator<Part> {
+export async function* inventory(
+  home: Home,
+  settings: Settings,
+  onOmitted: (link: OmittedLink) => void,
+): AsyncGenerator<Part> {
   const besides = new Set(
     DATABASES.flatMap((known) => BESIDE_DATABASE.map((suffix) => resolve(databasePath(settings, known)) + suffix)),
   );
@@ -103,10 +125,13 @@ export async function* inventory(home: Home, settings: Settings): AsyncGenerator
   const skips = (path: string, source: string) =>
     MADE_ANEW.has(path) || COPIES.test(path) || DRAFT.test(path) || besides.has(source);
   // A folder in the home that a setting has put elsewhere is an old one.
-  yield* walk(home.path, '', (path, source) => replaced.has(path) || skips(path, source));
+  yield* walk(home.path, '', {
+    ...{ root: { folder: home.path, path: '' }, onOmitted },
+    skips: (path, source) => replaced.has(path) || skips(path, source),
+  });
   for (const [folder, name] of elsewhere) {
     if (unlessGone(() => lstatSync(folder)) === undefined) continue;
     yield { head: { kind: 'folder', path: name, mode: 0o700 } };
-    yield* walk(folder, name, skips);
+    yield* walk(folder, name, { root: { folder, path: name }, skips, onOmitted });
   }
 }

@@ -9,7 +9,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import type { Settings } from '../../wire/settings.ts';
 import type { Home } from '../home/home.ts';
 import { type About, type End, type Part, readArchive, type Visitor, writeArchive } from './archive.ts';
-import { COPIES, filePart, inventory } from './inventory.ts';
+import { COPIES, filePart, inventory, type OmittedLink } from './inventory.ts';
 import { sealing, unseal } from './sealed-stream.ts';
 import { type Cut, fixDatabases } from './snapshot.ts';
 
@@ -28,6 +28,8 @@ export type Making = {
   /** The file of the approver's key, when it is to be in it. */
   readonly approver?: string | undefined;
   readonly onProgress?: (bytes: number) => void;
+  /** Called for each link that leads out of the home: it is not in the backup. */
+  readonly onOmittedLink?: (link: OmittedLink) => void;
 };
 
 export type Made = { readonly about: About; readonly end: End; readonly bytes: number };
@@ -82,7 +84,7 @@ async function* partsOf(making: Making, cut: Cut, copies: string): AsyncGenerato
   for (const path of folders) yield { head: { kind: 'folder', path, mode: 0o700 } };
   yield* databaseParts(cut, copies);
   // After the databases: a key or a token that a row speaks of was written before the row.
-  yield* inventory(making.home, making.settings);
+  yield* inventory(making.home, making.settings, making.onOmittedLink ?? (() => {}));
   const key = making.approver === undefined ? undefined : await filePart(making.approver, APPROVER_PATH);
   if (key !== undefined) yield key;
 }

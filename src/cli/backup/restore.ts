@@ -3,13 +3,15 @@
  * beside, made durable, looked at, and gets its name last.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { chmod, type FileHandle, mkdir, open, rename, rmdir, symlink, writeFile } from 'node:fs/promises';
+import { type FileHandle, open, rename, rmdir, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { FileInUse, likelyOwner } from '../../kit/sqlite/file-owner.ts';
 import { inspectDatabase } from '../../kit/sqlite/open.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { checkSchemas, DATA_FOLDERS, DATABASES } from '../home/databases.ts';
-import type { About, End, PartHead, Visitor } from './archive.ts';
+import type { About, End, Visitor } from './archive.ts';
+import { FolderRoot } from './beneath.ts';
+import type { PartHead } from './entry.ts';
 import { APPROVER_PATH, escaped, readBackup, sweep, syncFolder, writingError } from './make.ts';
 
 const BUSY_MS = 1000;
@@ -29,9 +31,12 @@ export type Restored = {
 export type Restoring = {
   readonly file: string;
   readonly home: string;
-  readonly passphrase: () => Promise<string>;
+  /** Asks for the passphrase; or the key, where it is at hand. */
+  readonly passphrase: Buffer | (() => Promise<string>);
   /** Where the approver's key goes, when it is wanted. */
   readonly approver?: string | undefined;
+  /** Leaves out links that lead out of the home, and calls this for each; without it, such a backup is refused. */
+  readonly onOutsideLink?: ((path: string, why: string) => void) | undefined;
 };
 
 /** @throws ReveilleError `conflict` when somebody uses the home, or something is in it */
@@ -45,19 +50,20 @@ function checkEmpty(home: string): void {
   throw new ReveilleError('conflict', `${home} is not empty (${basename(entry)} is in it); ${remedy}`);
 }
 
-/** Writes the parts of a backup below a folder. Links come last: nothing is ever written through one. */
+/** Writes the parts of a backup beneath a folder. Links come last, and nothing follows one. */
 class Unpacking implements Visitor {
-  readonly #folder: string;
+  readonly #root: FolderRoot;
   readonly #file: string;
   readonly #links: { path: string; target: string }[] = [];
-  readonly #modes: { path: string; mode: number }[] = [];
+  readonly #modes = new Map<string, number>();
   readonly #approver: string | undefined;
   #open: FileHandle | undefined;
+  skipLink?: (path: string, why: string) => void;
   found: About | undefined;
   hasApprover = false;
 
-  constructor(folder: string, file: string, approver: string | undefined) {
-    this.#folder = folder;
+  constructor(root: FolderRoot, file: string, approver: string | undefined) {
+    this.#root = root;
     this.#file = file;
     this.#approver = approver;
   }
@@ -68,43 +74,54 @@ class Unpacking implements Visitor {
   }
 
   async part(head: PartHead) {
-    const path = join(this.#folder, head.path);
     if (head.kind === 'link') {
-      this.#links.push({ path, target: head.target });
+      this.#links.push(head);
       return undefined;
     }
     if (head.kind === 'folder') {
-      await mkdir(path, { recursive: true, mode: 0o700 });
-      this.#modes.push({ path, mode: head.mode });
+      await this.#named(head.path, this.#root.makeFolder(head.path));
+      this.#modes.set(head.path, head.mode);
       return undefined;
     }
-    if (head.path === APPROVER_PATH) this.hasApprover = true;
-    if (head.path === APPROVER_PATH && this.#approver === undefined) return undefined;
-    const target = head.path === APPROVER_PATH ? this.#approver! : path;
-    const handle = await open(target, 'wx', head.mode);
+    const isApprover = head.path === APPROVER_PATH;
+    if (isApprover) this.hasApprover = true;
+    if (isApprover && this.#approver === undefined) return undefined;
+    const making = isApprover ? open(this.#approver!, 'wx', 0o600) : this.#root.makeFile(head.path, head.mode);
+    const handle = await this.#named(head.path, making);
     this.#open = handle;
     return {
       write: async (bytes: Buffer) => void (await handle.writeFile(bytes)),
       close: async () => {
         await handle.sync();
-        await this.giveUp();
+        await this.closeFile();
       },
     };
   }
 
+  /** Some file systems take two spellings for one name. */
+  async #named<T>(path: string, making: Promise<T>): Promise<T> {
+    return making.catch((cause: NodeJS.ErrnoException) => {
+      if (cause.code !== 'EEXIST') throw cause;
+      const message = `${this.#file} holds the entry ${JSON.stringify(path)}, whose name is that of another entry on this file system; restore it on another one`;
+      throw new ReveilleError('invalid_request', message, { cause });
+    });
+  }
+
   /** Closes the file that was being written, if there is one. */
-  async giveUp(): Promise<void> {
+  async closeFile(): Promise<void> {
     await this.#open?.close();
     this.#open = undefined;
   }
 
+  /** Makes links, and then gives folders their modes, the innermost first. */
   async finish(): Promise<void> {
-    for (const { path, target } of this.#links) await symlink(target, path);
-    for (const { path, mode } of this.#modes.reverse()) {
-      await syncFolder(path);
-      await chmod(path, mode);
-    }
-    await syncFolder(this.#folder);
+    for (const { path, target } of this.#links) await this.#named(path, this.#root.makeLink(path, target));
+    for (const [path, mode] of [...this.#modes].reverse()) await this.#root.settleFolder(path, mode);
+  }
+
+  /** Gives folders back to their owner, the outermost first, so that all can be deleted. */
+  async unlock(): Promise<void> {
+    for (const path of this.#modes.keys()) await this.#root.settleFolder(path, 0o700);
   }
 }
 
@@ -139,27 +156,36 @@ async function takeName(draft: string, home: string): Promise<void> {
  * @throws ReveilleError `conflict` for a home that is not empty or in use, or data of a newer version; `forbidden` for a
  *   wrong passphrase; `invalid_request` for a damaged file; `unavailable` when the disk refuses. Nothing is left then
  */
-export async function restoreBackup({ file, home, passphrase, approver }: Restoring): Promise<Restored> {
+export async function restoreBackup({ file, home, passphrase, approver, onOutsideLink }: Restoring): Promise<Restored> {
   checkEmpty(home);
   const draft = `${home}.restore-${process.pid}`;
   const approverDraft = approver === undefined ? undefined : `${approver}.restore-${process.pid}`;
   sweep(dirname(home), new RegExp(`^${escaped(basename(home))}\\.restore-(\\d+)$`));
-  const unpacking = new Unpacking(draft, file, approverDraft);
+  let root: FolderRoot | undefined;
+  let unpacking: Unpacking | undefined;
+  let isRestored = false;
   try {
     mkdirSync(draft, { recursive: true, mode: 0o700 });
     if (approverDraft !== undefined) mkdirSync(dirname(approverDraft), { recursive: true, mode: 0o700 });
+    root = await FolderRoot.open(draft);
+    unpacking = new Unpacking(root, file, approverDraft);
+    if (onOutsideLink) unpacking.skipLink = onOutsideLink;
     const end = await readBackup(file, passphrase, unpacking);
     const folderLines = await keepFoldersHere(draft);
     checkDatabases(draft);
     await unpacking.finish();
+    await syncFolder(draft);
     checkEmpty(home);
     await takeName(draft, home);
+    isRestored = true;
     const fate = await keyFate(unpacking.hasApprover, approver, approverDraft);
     return { about: unpacking.found!, end, folderLines, approver: fate };
   } catch (thrown) {
     throw writingError(thrown, `${home} was not restored`);
   } finally {
-    await unpacking.giveUp();
+    await unpacking?.closeFile();
+    if (!isRestored) await unpacking?.unlock().catch(() => {});
+    await root?.close();
     rmSync(draft, { recursive: true, force: true });
     if (approverDraft !== undefined) rmSync(approverDraft, { force: true });
   }

@@ -40,7 +40,9 @@ export type EnrollFlags = KeyFlags & { from?: string; output?: string };
 
 function labelFlag(given: string | undefined): string | undefined {
   if (given === undefined || labelSchema.safeParse(given).success) return given;
-  throw new UsageError(`--label must be 1 to 64 of A-Z a-z 0-9 . _ - (got ${JSON.stringify(given)})`);
+  throw new UsageError(
+    `--label must be 1 to 64 of A-Z a-z 0-9 . _ -, and not dots alone (got ${JSON.stringify(given)})`,
+  );
 }
 
 function publicKeyFlag(given: string | undefined): string | undefined {

@@ -8,6 +8,7 @@ import { approverPlace, knownApprover } from '../approver/approver-key.ts';
 import { passphraseFrom } from '../approver/passphrase.ts';
 import { checkPassphrase } from '../approver/sealing.ts';
 import type { About, End } from '../backup/archive.ts';
+import type { OmittedLink } from '../backup/inventory.ts';
 import { makeBackup } from '../backup/make.ts';
 import { checkBackup, restoreBackup } from '../backup/restore.ts';
 import type { CliContext } from '../context.ts';
@@ -15,7 +16,7 @@ import { UsageError } from '../flags/usage-error.ts';
 import { DATA_FOLDERS } from '../home/databases.ts';
 
 export type BackupFlags = { check?: string; withApproverKey?: boolean };
-export type RestoreFlags = { home?: string; check?: boolean; withApproverKey?: boolean };
+export type RestoreFlags = { home?: string; check?: boolean; withApproverKey?: boolean; skipOutsideLinks?: boolean };
 
 const PASSPHRASE = {
   variable: 'REVEILLE_BACKUP_PASSPHRASE_FILE',
@@ -62,6 +63,10 @@ function record(about: About, { parts, bytes, sha256 }: End) {
   return { ...about, parts, part_bytes: bytes, sha256 };
 }
 
+const NAMED = 5;
+const firstOf = (names: readonly string[]) =>
+  [...names.slice(0, NAMED), ...(names.length > NAMED ? ['…'] : [])].join(', ');
+
 function contentLines(about: About, { parts, bytes }: End): string[] {
   const cut = {
     instant: 'as they were at one moment',
@@ -95,12 +100,18 @@ export async function backup(context: CliContext, flags: BackupFlags, name: stri
   const passphrase = await newPassphrase(context);
   const about = { reveille: VERSION, made_at: formatInstant(clock.now()), alarms } as const;
   const onProgress = (bytes: number) => out.progress(`  ${inMib(bytes)} written`);
-  const made = await makeBackup({ home, settings, file, passphrase, about, approver, onProgress });
-  out.result({ file, bytes: made.bytes, ...record(made.about, made.end) }, [
+  const omitted: OmittedLink[] = [];
+  const onOmittedLink = (link: OmittedLink) => void omitted.push(link);
+  const made = await makeBackup({ home, settings, file, passphrase, about, approver, onProgress, onOmittedLink });
+  out.result({ file, bytes: made.bytes, ...record(made.about, made.end), omitted_links: omitted }, [
     `Backed up ${home.path} to ${file} (${inMib(made.bytes)}, sealed)`,
     ...contentLines(made.about, made.end),
     `Keep the passphrase apart from it: without it nobody can read the file, you neither.`,
   ]);
+  if (omitted.length > 0)
+    out.remark(
+      `Omitted ${omitted.length} symbolic links that lead out of the home: ${firstOf(omitted.map(({ path, target }) => `${path} to ${target}`))}`,
+    );
   if (alarms === 'postgresql') out.remark(POSTGRES_REMARK);
 }
 
@@ -121,20 +132,18 @@ export async function restore(context: CliContext, flags: RestoreFlags, name: st
   const home = context.home.path;
   const file = resolve(context.process.cwd(), name);
   const approver = flags.withApproverKey ? approverPlace(environment).file : undefined;
-  const {
-    about,
-    end,
-    folderLines,
-    approver: key,
-  } = await restoreBackup({
-    ...{ file, home, approver },
+  const skipped: string[] = [];
+  const onOutsideLink = flags.skipOutsideLinks ? (path: string) => void skipped.push(path) : undefined;
+  const restored = await restoreBackup({
+    ...{ file, home, approver, onOutsideLink },
     passphrase: askPassphrase(context),
   });
+  const { about, end, folderLines, approver: key } = restored;
   const shown = join(home, '');
-  out.result({ home, file, ...record(about, end), approver_key: key, folder_lines: folderLines }, [
-    `Restored ${file} to ${shown}`,
-    ...contentLines(about, end),
-  ]);
+  out.result(
+    { home, file, ...record(about, end), approver_key: key, folder_lines: folderLines, skipped_links: skipped },
+    [`Restored ${file} to ${shown}`, ...contentLines(about, end)],
+  );
   out.remark(
     `This home has the alarms, the keys and the name of the one that the backup was made of: start it only where that one is off and stays off. If both run, every alarm rings twice, once in each`,
   );
@@ -142,6 +151,8 @@ export async function restore(context: CliContext, flags: RestoreFlags, name: st
   for (const variable of DATA_FOLDERS.keys())
     if (environment[variable])
       out.remark(`${variable} is set to ${environment[variable]}: unset it, or what was restored is not looked at`);
+  if (skipped.length > 0)
+    out.remark(`Left out ${skipped.length} symbolic links that lead out of the home: ${firstOf(skipped)}`);
   if (about.alarms === 'postgresql') out.remark(POSTGRES_REMARK.replace('back that', 'restore that'));
   if (key === 'left out')
     out.remark("The backup holds an approver's key too, which was left out; restore it with --with-approver-key");

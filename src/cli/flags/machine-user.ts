@@ -9,6 +9,8 @@ export function userOf(context: CliContext, given: string | undefined): string {
   const label = given ?? labelOf(context);
   if (label === undefined) throw new UsageError('the user id is missing, and no identity has been made here; give one');
   if (!labelSchema.safeParse(label).success)
-    throw new UsageError(`the user id must be 1 to 64 of A-Z a-z 0-9 . _ - (got ${JSON.stringify(label)})`);
+    throw new UsageError(
+      `the user id must be 1 to 64 of A-Z a-z 0-9 . _ -, and not dots alone (got ${JSON.stringify(label)})`,
+    );
   return ownerOf(label);
 }

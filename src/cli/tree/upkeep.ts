@@ -122,7 +122,11 @@ export function addBackup(program: Command): void {
       command
         .option('--home <folder>', 'where to: a folder that is empty or not there (default: REVEILLE_HOME)')
         .option('--check', 'only read the file to its end and say what it holds')
-        .option('--with-approver-key', "also the approver's key, if the backup holds one and there is none"),
+        .option('--with-approver-key', "also the approver's key, if the backup holds one and there is none")
+        .option(
+          '--skip-outside-links',
+          'leave out symbolic links that lead out of the home, instead of refusing the file',
+        ),
     settings: ({ home }) => ({ REVEILLE_HOME: typeof home === 'string' ? home : undefined }),
     tolerant: true,
     run: async (context, flags, [file]) => (await import('../commands/backup.ts')).restore(context, flags, file!),

@@ -1,5 +1,6 @@
 /** Approvals: what waits for the person, and what was decided, with receipts that are checked here. */
 import { html } from 'hono/html';
+import { conversationIdSchema } from '../../wire/alarm.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import type { IntentStatus } from '../../wire/executor.ts';
 import type { IntentView } from '../../wire/intent-view.ts';
@@ -110,6 +111,14 @@ export async function receiptFile({ desk, params }: Visit) {
   return { download: { name: `receipt-${params.id!.replace(/[^A-Za-z0-9._-]/g, '_')}.json`, text } };
 }
 
+/** A page of one question or conversation, or the list of questions. */
+function pageOf(given: string): string {
+  const [page, id, ...more] = given.split('/');
+  if (id === undefined) return 'approvals';
+  const isPage = page === 'approvals' || page === 'talk';
+  return isPage && more.length === 0 && conversationIdSchema.safeParse(id).success ? given : 'approvals';
+}
+
 const must = (visit: Visit, name: string): string => {
   const value = field(visit, name);
   if (value !== undefined) return value;
@@ -154,9 +163,7 @@ export async function answerQuestion(visit: Visit): Promise<Page | Onward> {
   const asked = saidIn(visit);
   const { about, said } = asked;
   const { intentId, nodeId } = about;
-  const back =
-    /^(?:approvals(?:\/[A-Za-z0-9._:-]{1,128})?|talk\/[A-Za-z0-9._:-]{1,128})$/.exec(form.get('back') ?? '')?.[0] ??
-    'approvals';
+  const back = pageOf(form.get('back') ?? '');
   const complaint = await gone(visit, asked);
   if (complaint !== undefined) {
     session.undo.complain(complaint);

@@ -2,6 +2,7 @@
 import { html } from 'hono/html';
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { NeoEvent } from '../../neo/client.ts';
+import { conversationIdSchema } from '../../wire/alarm.ts';
 import { toReveilleError } from '../../wire/errors.ts';
 import type { LiveStream } from '../live.ts';
 import { brief, type Html, NOTHING, shown } from '../shown.ts';
@@ -77,7 +78,7 @@ export async function followTalk(
   { conversation, seen }: { conversation: string; seen: string },
   stream: LiveStream,
 ): Promise<void> {
-  if ('missing' in desk.agent || !/^[A-Za-z0-9._:-]{1,128}$/.test(conversation)) return;
+  if ('missing' in desk.agent || !conversationIdSchema.safeParse(conversation).success) return;
   const page = /^\d{1,15}$/.test(seen) ? Number(seen) : undefined;
   const send = async (event: string, about: Record<string, unknown>, shownAs: Html) =>
     stream.send({ event, data: JSON.stringify({ ...about, html: String(await shownAs) }) });

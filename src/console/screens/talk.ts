@@ -2,6 +2,7 @@
 import { html } from 'hono/html';
 import { LATE_WORDS } from '../../kit/clock/duration.ts';
 import { lastTurns } from '../../neo/client.ts';
+import { conversationIdSchema } from '../../wire/alarm.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import type { TurnView } from '../../wire/turn.ts';
 import { csrfField, empty, missing, type Page } from '../page.ts';
@@ -13,8 +14,6 @@ import { passkeysOf, questionBlock } from './question.ts';
 
 /** What is shown of a long conversation: its end. */
 const TURNS_SHOWN = 100;
-
-const CONVERSATION = /^[A-Za-z0-9._:-]{1,128}$/;
 
 const sayForm = (
   action: string,
@@ -90,7 +89,8 @@ function turnBlock(turn: TurnView, csrf: string, here: Here): Html {
 export async function conversationScreen(visit: Visit): Promise<Page> {
   const { desk, here, session, params, reads } = visit;
   const { id = '' } = params;
-  if (!CONVERSATION.test(id)) throw new ReveilleError('not_found', 'there is no such conversation');
+  if (!conversationIdSchema.safeParse(id).success)
+    throw new ReveilleError('not_found', 'there is no such conversation');
   const agent = there(desk.agent);
   const talk = await lastTurns(agent, id, TURNS_SHOWN).catch((thrown: unknown) => {
     if (toReveilleError(thrown).code === 'not_found') return { turns: [], count: 0, lastEventId: undefined };

@@ -5,9 +5,8 @@
  */
 import { canonicalJson } from '../../wire/canonical-json.ts';
 import type { CallNode, PlanNode } from '../../wire/intent.ts';
-import { elementsOf, sliceAt } from '../../wire/json.ts';
 import { planOrder } from '../receipt/plan-order.ts';
-import { strictnessProblem } from '../receipt/receipt-text.ts';
+import { escaped, resultValues } from './result-values.ts';
 
 type Args = CallNode['args'];
 
@@ -36,15 +35,6 @@ export const REFERENCES_MAX = 256;
 const LONGEST_REFERENCE = 1000;
 
 const POINTER = /^(?:\/(?:[^~/]|~[01])*)*$/s;
-const INDEX = /^(?:0|[1-9]\d*)$/;
-
-const escaped = (name: string) => name.replaceAll('~', '~0').replaceAll('/', '~1');
-// Section 4: first ~1, then ~0, so that ~01 is read as ~1.
-const partsOf = (pointer: string) =>
-  pointer
-    .split('/')
-    .slice(1)
-    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
 
 export const refText = ({ from, pointer }: Pick<PlanReference, 'from' | 'pointer'>) => `${from}#${pointer}`;
 
@@ -93,6 +83,7 @@ export function readReferences(plan: PlanNode): ReadReferences {
   const { leaves, before } = planOrder(plan);
   const references: PlanReference[] = [];
   const problems: ReadReferences['problems'][number][] = [];
+  let count = 0;
   const visit = (node: PlanNode, path: readonly PropertyKey[]) => {
     if (node.kind === 'sequence' || node.kind === 'parallel')
       for (const [index, child] of node.nodes.entries()) visit(child, [...path, 'nodes', index]);
@@ -100,6 +91,8 @@ export function readReferences(plan: PlanNode): ReadReferences {
     const earlier = before.get(node.id)!.filter((id) => leaves.get(id)?.kind === 'call');
     const those = earlier.length === 0 ? 'no call comes before it' : `calls before it are ${earlier.join(', ')}`;
     for (const found of referencesIn(node.args, [])) {
+      // The rest would only take time: the plan is refused.
+      if (++count > REFERENCES_MAX) return;
       const wrong = (what: string) => problems.push({ path: [...path, 'args', ...found.path], what });
       const read = readReference(found);
       if ('wrong' in read) wrong(read.wrong);
@@ -114,72 +107,9 @@ export function readReferences(plan: PlanNode): ReadReferences {
     }
   };
   visit(plan, ['plan']);
-  if (references.length > REFERENCES_MAX)
-    problems.push({ path: ['plan'], what: `must have at most ${REFERENCES_MAX} references ($ref)` });
-  return { references, problems };
-}
-
-const NAMES_SHOWN = 10;
-
-/** What there is instead, in words that follow the place. */
-function thereInstead(source: string): string {
-  const elements = elementsOf(source);
-  if (elements) return `is a list of ${elements.length}`;
-  if (!source.startsWith('{')) return 'is neither an object nor a list';
-  const names = Object.keys(JSON.parse(source) as object);
-  const shown = names.slice(0, NAMES_SHOWN).map((name) => JSON.stringify(name.slice(0, 60).toWellFormed()));
-  return `has ${shown.length === 0 ? 'no members' : shown.join(', ')}${names.length > NAMES_SHOWN ? ', …' : ''}`;
-}
-
-/**
- * The source text of what stands at a pointer.
- *
- * @param source JSON text of one value in which no object has two members of one name
- * @returns `missing` where there is nothing: words that follow the reference
- */
-function sourceAt(source: string, pointer: string): { readonly json: string } | { readonly missing: string } {
-  let at = source.trim();
-  let walked = '';
-  for (const part of partsOf(pointer)) {
-    const elements = elementsOf(at);
-    const next = elements ? (INDEX.test(part) ? elements[Number(part)] : undefined) : sliceAt(at, [part]);
-    if (next === undefined) {
-      const where = walked === '' ? 'the result' : `what stands at ${walked}`;
-      return { missing: `there is nothing: ${where} ${thereInstead(at)}` };
-    }
-    walked += `/${escaped(part)}`;
-    at = next;
-  }
-  return { json: at };
-}
-
-/**
- * What a reference finds in a recorded result.
- *
- * @param source the result's JSON text; `undefined` where none was recorded
- */
-export function foundAt(
-  source: string | undefined,
-  pointer: string,
-): { readonly json: string } | { readonly missing: string } {
-  if (source === undefined) return { missing: 'there is no result on record' };
-  const wrong = strictnessProblem(source, false);
-  if (wrong !== undefined) return { missing: `the result cannot be read: ${wrong}` };
-  const found = sourceAt(source, pointer);
-  const inexact = 'json' in found ? strictnessProblem(found.json, true) : undefined;
-  return inexact === undefined
-    ? found
-    : { missing: `what it finds cannot be carried exactly: ${inexact}; the tool would have to give it as text` };
-}
-
-/** Names that mean something to JavaScript have no place in a call. */
-function unusable(json: string): string | undefined {
-  const names = (value: unknown): string[] =>
-    typeof value !== 'object' || value === null
-      ? []
-      : [...(Array.isArray(value) ? [] : Object.keys(value)), ...Object.values(value).flatMap(names)];
-  const dangerous = names(JSON.parse(json)).find((name) => ['__proto__', 'constructor', 'prototype'].includes(name));
-  return dangerous === undefined ? undefined : `it has a member named ${dangerous}, which no call may carry`;
+  if (count <= REFERENCES_MAX) return { references, problems };
+  const tooMany = { path: ['plan'], what: `must have at most ${REFERENCES_MAX} references ($ref); use several plans` };
+  return { references, problems: [tooMany] };
 }
 
 /** Arguments with values in the place of their references. A place that has none is left as it is. */
@@ -198,43 +128,58 @@ export function withValues(args: Args, values: readonly Pick<ResolvedValue, 'pla
   return fill(args, '') as Args;
 }
 
-const ARGUMENTS_MAX_CHARACTERS = 256 * 1024;
+/** What references find in results, in UTF-16 units: for one call, and for all calls of one plan. */
+const CALL_RESOLVED_MAX = 256 * 1024;
+export const PLAN_RESOLVED_MAX = 1024 * 1024;
+
+/** The references of a plan, and the results that are on record. */
+export type RecordedResults = {
+  /** All references of the plan. */
+  readonly references: readonly PlanReference[];
+  /** The recorded result of a call as its JSON text, or why there is none: words that follow the reference. */
+  readonly sourceOf: (nodeId: string) => string | { readonly missing: string };
+  /** What references of other calls have found before, in UTF-16 units. */
+  readonly foundBefore: number;
+};
 
 /**
  * Arguments with what their references find.
  *
- * @param references of this call
- * @param sourceOf the recorded result of a call as its JSON text, or why there is none: words that follow the reference
- * @returns `problem` where one finds nothing that a call can carry: a sentence
+ * @returns `problem` where one finds nothing that a call can carry, or too much: a sentence
  */
 export function resolveReferences(
   { id, args }: CallNode,
-  references: readonly PlanReference[],
-  sourceOf: (nodeId: string) => string | { readonly missing: string },
+  { references, sourceOf, foundBefore }: RecordedResults,
 ): { readonly args: Args; readonly resolved: readonly ResolvedValue[] } | { readonly problem: string } {
   const resolved: ResolvedValue[] = [];
   let characters = 0;
-  for (const { place, from, pointer } of references) {
+  for (const { place, from, pointer } of references.filter(({ node_id }) => node_id === id)) {
     const ref = refText({ from, pointer });
+    const problem = (why: string) => ({ problem: `node ${id}: ${place} refers to ${ref}, and ${why}` });
     const source = sourceOf(from);
-    const found = typeof source === 'string' ? foundAt(source, pointer) : source;
-    const why = 'missing' in found ? found.missing : unusable(found.json);
-    if (why !== undefined) return { problem: `node ${id}: ${place} refers to ${ref}, and ${why}` };
-    const { json } = found as { json: string };
+    if (typeof source !== 'string') return problem(source.missing);
+    const found = resultValues(references, from, source).get(pointer)!;
+    if ('missing' in found) return problem(found.missing);
+    const { json, forbiddenName } = found;
+    if (forbiddenName !== undefined) return problem(`it has a member named ${forbiddenName}, which no call may carry`);
     characters += json.length;
-    if (characters > ARGUMENTS_MAX_CHARACTERS)
-      return { problem: `node ${id}: what its references find has more than ${ARGUMENTS_MAX_CHARACTERS} characters` };
+    if (characters > CALL_RESOLVED_MAX)
+      return { problem: `node ${id}: what its references find has more than ${CALL_RESOLVED_MAX} characters` };
+    if (foundBefore + characters > PLAN_RESOLVED_MAX) {
+      const what = `what the references of the plan find has more than ${PLAN_RESOLVED_MAX} characters`;
+      return { problem: `node ${id}: ${what}; refer to smaller parts of results, or use several plans` };
+    }
     resolved.push({ place, ref, json });
   }
   return { args: withValues(args, resolved), resolved };
 }
 
+/** The objects of a call's arguments that a reference may be, by their place. */
+export function referencePlaces({ args }: CallNode): ReadonlyMap<string, string> {
+  return new Map(referencesIn(args, []).map(({ path, value }) => [placeOf(path), canonicalJson(value)]));
+}
+
 /** Whether a plan has this reference at its place, and nothing else there. */
-export function standsInPlan({ args }: CallNode, { place, from, pointer }: PlanReference): boolean {
-  const there = referencesIn(args, []).find(({ path }) => placeOf(path) === place);
-  return (
-    there !== undefined &&
-    place !== '' &&
-    canonicalJson(there.value) === canonicalJson({ $ref: refText({ from, pointer }) })
-  );
+export function standsInPlan(places: ReadonlyMap<string, string>, { place, from, pointer }: PlanReference): boolean {
+  return place !== '' && places.get(place) === canonicalJson({ $ref: refText({ from, pointer }) });
 }

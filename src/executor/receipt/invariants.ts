@@ -8,13 +8,14 @@ import { type CallNode, type Intent, intentSchema, type WaitNode } from '../../w
 import { type ReceiptKind, SIGNED_APPROVALS } from '../../wire/intent-receipt.ts';
 import { parseInstant } from '../../wire/rfc3339.ts';
 import {
-  foundAt,
   type PlanReference,
   type ResolvedValue,
+  referencePlaces,
   refText,
   standsInPlan,
   withValues,
 } from '../intent/reference.ts';
+import { resultValues } from '../intent/result-values.ts';
 import { signatureProblem } from './answer-signature.ts';
 import type { BoundCall, ReceiptBodies, ReceiptEntry } from './bodies.ts';
 import {
@@ -107,11 +108,18 @@ function isDone({ state, order }: Before, nodeId: string): boolean {
 /** The references of the compiled plan, where each may stand, and only there. */
 function checkReferences(references: readonly PlanReference[], { leaves, before }: PlanOrder): void {
   const seen = new Set<string>();
+  const places = new Map<string, ReadonlyMap<string, string>>();
+  const placesOf = (node: CallNode) => {
+    const before = places.get(node.id) ?? referencePlaces(node);
+    places.set(node.id, before);
+    return before;
+  };
   for (const reference of references) {
     const { node_id, place, from } = reference;
     const shown = `the reference at "${node_id}" ${place}`;
     const node = leaves.get(node_id);
-    if (node?.kind !== 'call' || !standsInPlan(node, reference)) refuse('reference', `${shown} is not in the plan`);
+    if (node?.kind !== 'call' || !standsInPlan(placesOf(node), reference))
+      refuse('reference', `${shown} is not in the plan`);
     if (leaves.get(from)?.kind !== 'call' || !before.get(node_id)?.includes(from))
       refuse('reference', `${shown} is to "${from}", which is no call that a sequence puts before`);
     if (seen.size === seen.add(canonicalJson([node_id, place])).size) refuse('reference', `${shown} is there twice`);
@@ -120,12 +128,13 @@ function checkReferences(references: readonly PlanReference[], { leaves, before 
 
 /** What stands in the place of the references of a call, taken again from the results on record. */
 function valuesFor({ state }: Before, nodeId: string): readonly ResolvedValue[] {
-  const references = state.compiled?.references?.filter(({ node_id }) => node_id === nodeId) ?? [];
-  return references.map(({ place, from, pointer }) => {
+  const references = state.compiled?.references ?? [];
+  const own = references.filter(({ node_id }) => node_id === nodeId);
+  return own.map(({ place, from, pointer }) => {
     const { finished } = recordOf(state, from);
     const source = finished?.status === 'succeeded' ? finished.result_text : undefined;
     const ref = refText({ from, pointer });
-    const found = foundAt(source, pointer);
+    const found = resultValues(references, from, source).get(pointer)!;
     if ('missing' in found) refuse('reference', `"${nodeId}" has at ${place} what ${ref} finds, and ${found.missing}`);
     return { place, ref, json: found.json };
   });

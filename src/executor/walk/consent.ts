@@ -7,7 +7,7 @@ import { canonicalJson } from '../../wire/canonical-json.ts';
 import type { CallNode } from '../../wire/intent.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
 import { argumentProblems, idempotencyKey } from '../intent/plan.ts';
-import { type ResolvedValue, resolveReferences } from '../intent/reference.ts';
+import { type PlanReference, type ResolvedValue, resolveReferences } from '../intent/reference.ts';
 import { amountOf } from '../intent/stake.ts';
 import type { BoundCall, ReceiptBodies, ReceiptEntry } from '../receipt/bodies.ts';
 import { type ChainState, type NodeRecord, recordOf } from '../receipt/chain-state.ts';
@@ -43,6 +43,13 @@ function noResult({ finished, reconciled }: NodeRecord): { missing: string } {
   return { missing: `there is no result that can be looked into: it must be ${kept}` };
 }
 
+/** What references have found for calls that were judged, in UTF-16 units. */
+function resolvedCharacters(state: ChainState, references: readonly PlanReference[]): number {
+  return [...new Set(references.map(({ node_id }) => node_id))]
+    .flatMap((nodeId) => recordOf(state, nodeId).decided?.resolved ?? [])
+    .reduce((sum, { json }) => sum + json.length, 0);
+}
+
 /**
  * A call of the plan with what its references find in the results on record. Nothing else is looked at, so every
  * process comes to the same.
@@ -50,12 +57,16 @@ function noResult({ finished, reconciled }: NodeRecord): { missing: string } {
  * @throws Stopped when one finds nothing
  */
 export function wholeCall(state: ChainState, node: CallNode): WholeCall {
-  const references = state.compiled?.references?.filter(({ node_id }) => node_id === node.id) ?? [];
-  if (references.length === 0) return node;
-  const whole = resolveReferences(node, references, (from) => {
+  const references = state.compiled?.references ?? [];
+  if (!references.some(({ node_id }) => node_id === node.id)) return node;
+  const sourceOf = (from: string) => {
     const record = recordOf(state, from);
     return (record.finished?.status === 'succeeded' ? record.finished.result_text : undefined) ?? noResult(record);
-  });
+  };
+  // A call that was judged before has passed the bound: it must come to the same after a restart.
+  const isJudged = recordOf(state, node.id).decided !== undefined;
+  const foundBefore = isJudged ? 0 : resolvedCharacters(state, references);
+  const whole = resolveReferences(node, { references, sourceOf, foundBefore });
   if ('problem' in whole) throw new Stopped('unresolved_reference', whole.problem);
   return { ...node, ...whole };
 }

@@ -2,7 +2,10 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { eventually } from '../../../test/support/eventually.ts';
+import { StrictReader } from '../../kit/json/strict-json.ts';
 import type { RawJson } from '../../wire/json.ts';
+import { PLAN_RESOLVED_MAX, REFERENCES_MAX } from '../intent/reference.ts';
+import { valuesAt } from '../intent/result-values.ts';
 import type { PolicyRequest } from '../policy/policy.ts';
 import { answered } from './testing/bank.ts';
 import { call, createWorkbench, planOf, type Workbench } from './testing/workbench.ts';
@@ -270,4 +273,63 @@ test('a wait lasts until its instant, is over at once where that has passed, and
       message: /exactly one of seconds and until/,
     });
   await assert.rejects(bench.submit(planOf(until('tomorrow'))), { message: /plan\.until.*RFC 3339/ });
+});
+
+const allowAll = () => ({ effect: 'allow', rule: 'any', reason: 'any' }) as const;
+
+test('a result is read once, however many references of a plan there are to it', async (t) => {
+  const reads = t.mock.method(StrictReader.prototype, 'document').mock;
+  const documents = async (references: 1 | 3) => {
+    const bench = createWorkbench(t);
+    bench.decide = allowAll;
+    const source =
+      '{"deep":'.repeat(100) + JSON.stringify({ to: 'bob', amount: '1.00', currency: 'JPY' }) + '}'.repeat(100);
+    bench.bank.misbehave = (tool) =>
+      tool === 'bank/exchange' ? Promise.resolve(answered({}, source, source)) : undefined;
+    const at = (name: string) => $ref(`${'/deep'.repeat(100)}/${name}`);
+    const args = { amount: at('amount'), ...(references === 3 && { to: at('to'), currency: at('currency') }) };
+    const sends = Array.from({ length: 20 }, (_, index) => ({ ...send(args), id: `send-${index}` }));
+    const before = reads.callCount();
+    await bench.reaches(await bench.submit(planOf(exchange, ...sends)), 'completed');
+    return reads.callCount() - before;
+  };
+  const [few, many] = [await documents(1), await documents(3)];
+  t.diagnostic(`documents read: ${few} with 20 references, ${many} with 60`);
+  assert.equal(many, few);
+  const before = reads.callCount();
+  valuesAt(
+    '{"a":[1,2]}',
+    Array.from({ length: 256 }, (_, index) => `/a/${index}`),
+  );
+  assert.equal(reads.callCount() - before, 1);
+});
+
+test('references of one plan, and what they find together, are bounded', async (t) => {
+  const bench = createWorkbench(t);
+  bench.decide = allowAll;
+  const list = (length: number) => Array.from({ length }, () => $ref('/x'));
+  await bench.submit(planOf(exchange, send({ amount: list(REFERENCES_MAX) })));
+  await assert.rejects(bench.submit(planOf(exchange, send({ amount: list(REFERENCES_MAX + 1) }))), {
+    code: 'invalid_request',
+    message: 'plan must have at most 256 references ($ref); use several plans',
+  });
+  const long = 'x'.repeat(60_000);
+  bench.bank.misbehave = (tool) =>
+    tool === 'bank/exchange'
+      ? Promise.resolve(answered({}, '{}', JSON.stringify({ long })))
+      : Promise.resolve(answered({ ok: true }));
+  const most = Math.floor(PLAN_RESOLVED_MAX / (long.length + 2));
+  const plan = (calls: number) =>
+    planOf(exchange, ...Array.from({ length: calls }, (_, n) => call(`note-${n}`, 'note', { text: $ref('/long') })));
+  const fits = await bench.submit(plan(most));
+  await bench.reaches(fits, 'completed');
+  const tooMuch = await bench.submit(plan(most + 1));
+  await bench.reaches(tooMuch, 'failed');
+  const { error } = bench.rail.state('alice', tooMuch);
+  assert.equal(error?.code, 'unresolved_reference');
+  assert.match(
+    error.message,
+    new RegExp(`^node note-${most}: what the references of the plan find has more than 1048576`),
+  );
+  for (const id of [fits, tooMuch]) verifiedTwice(bench, id);
 });

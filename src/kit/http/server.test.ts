@@ -264,6 +264,25 @@ test('unknown routes and wrong methods get not_found in the envelope', async (t)
   assert.equal((await ask(server, '/echo', { method: 'OPTIONS' })).status, 404);
 });
 
+test('TRACE, CONNECT and methods that nobody serves are answered 405 with Allow', async (t) => {
+  const server = await started(t);
+  const cases: readonly (readonly [method: string, path: string, allow: string])[] = [
+    ...['TRACE', 'CONNECT', 'PROPFIND', 'SEARCH', 'BREW', 'get'].map((m) => [m, '/healthz', 'GET, HEAD'] as const),
+    ...[['TRACE', '/echo?x=1', 'POST'] as const, ['PURGE', '/thing', 'DELETE'] as const],
+    ['TRACE', '/nowhere', 'DELETE, GET, HEAD, POST'],
+  ];
+  for (const [method, path, allow] of cases) {
+    const answer = await rawExchange(t, server, `${method} ${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`);
+    assert.match(answer, /^HTTP\/1\.1 405 Method Not Allowed\r\n/, method);
+    // The parser keeps no target of a method that it does not know.
+    const isKnown = !['BREW', 'get'].includes(method);
+    const told = /^allow: (.*)\r$/im.exec(answer)?.[1];
+    assert.equal(told, isKnown ? allow : 'DELETE, GET, HEAD, POST', method);
+    assert.match(answer, /"code":"invalid_request","message":"the method .* is not served here; use one of /);
+  }
+  assert.equal((await ask(server, '/healthz')).status, 200);
+});
+
 test('a thrown error becomes its envelope, a foreign one becomes internal without its text and is logged', async (t) => {
   const logged: unknown[] = [];
   const log = Object.assign(Object.create(silentLogger), { error: (entry: unknown) => logged.push(entry) });

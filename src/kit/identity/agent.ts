@@ -21,7 +21,7 @@ export type AgentIdentity = {
  */
 export function agentIdentity(label: string, key: AgentKey): AgentIdentity {
   if (!labelSchema.safeParse(label).success) {
-    const message = `an agent's label must be 1 to 64 of A-Z a-z 0-9 . _ - (got ${showValue(label)})`;
+    const message = `an agent's label must be 1 to 64 of A-Z a-z 0-9 . _ -, and not dots alone (got ${showValue(label)})`;
     throw new ReveilleError('invalid_request', message);
   }
   return Object.freeze({

@@ -2,6 +2,7 @@
  * The outbox of turn reports: posts what waits to chronosd, one fire at a time and in order, until chronosd has taken
  * it.
  */
+import { pathSegment } from '../../wire/identifier.ts';
 import { receiptBody, type TurnReport } from '../../wire/receipt.ts';
 import type { Clock } from '../clock/clock.ts';
 import { below, exchange, reasonOf } from '../http/exchange.ts';
@@ -37,7 +38,7 @@ async function postReceipts(post: Post, { clock, signal }: { clock: Clock; signa
   const signed = webhookSigner(key)({ id: fireId, timestampSeconds: clock.now() / 1000, body });
   const answer = await exchange(plainTransport, {
     method: 'POST',
-    url: below(url, `/v1/fires/${encodeURIComponent(fireId)}/receipts`),
+    url: below(url, `/v1/fires/${pathSegment(fireId)}/receipts`),
     headers: { ...signed, 'content-type': 'application/json', accept: 'application/json' },
     ...{ body, signal, maxBytes: MAX_BYTES, limit: { clock, ms: TIMEOUT_MS } },
   });

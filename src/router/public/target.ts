@@ -4,6 +4,7 @@
  * on to the daemon is built from the table of routes.
  */
 import { ReveilleError } from '../../wire/errors.ts';
+import { idSchema } from '../../wire/identifier.ts';
 import type { Route, Routes } from '../../wire/route.ts';
 
 /** Origin form (RFC 9112 §3.2.1) in the characters of RFC 3986, without an empty segment. */
@@ -13,7 +14,7 @@ const AMBIGUOUS = /%(?![0-9a-f]{2})|%(?:2e|2f|5c|25|[01][0-9a-f]|7f)/i;
 const DOT_SEGMENT = /\/\.{1,2}(?=\/|$)/;
 
 /** What may stand where a route has a name in braces: ids of conversations, turns, intents and steps. */
-const NAME = /^[A-Za-z0-9._:-]{1,128}$/;
+const NAME = idSchema(128);
 
 /** @throws ReveilleError `invalid_request` for a target that can be read in two ways */
 export function checkTarget(target: string): void {
@@ -48,7 +49,7 @@ function segmentOf(wanted: string, given: string): string | undefined {
   if (!wanted.startsWith('{')) return wanted === given ? wanted : undefined;
   // Clients that encode what varies write a colon so; nothing else that is allowed there has two forms.
   const name = given.replace(/%3a/gi, ':');
-  return NAME.test(name) && name !== '.' && name !== '..' ? encodeURIComponent(name) : undefined;
+  return NAME.safeParse(name).success ? encodeURIComponent(name) : undefined;
 }
 
 /** The first segment of a path: what divides the listener between the daemon, the router and the pages. */

@@ -6,6 +6,7 @@ import type { AgentInterface, Message, Role, Task as SdkTask, TaskState } from '
 import type { Client } from '@a2a-js/sdk/client';
 import type { Dispatcher } from 'undici';
 import { below } from '../../kit/http/exchange.ts';
+import { isPathSegment } from '../../wire/identifier.ts';
 import { type CallResult, call } from './call.ts';
 import { isObject, textAt } from './readers.ts';
 import { oneLine } from './words.ts';
@@ -255,7 +256,7 @@ export class A2aAgent {
       const text = textOf(value);
       return text === undefined ? head : { ...head, message: { contextId: value.contextId || undefined, text } };
     }
-    if (value.id === '' || value.status === undefined) return head;
+    if (!isPathSegment(value.id) || value.status === undefined) return head;
     const state = STATES[value.status.state] ?? givenState(json) ?? 'unrecognized';
     const words = value.artifacts.flatMap((artifact) => textOf(artifact) ?? []).join('\n\n') || undefined;
     const spoken = value.status.message && textOf(value.status.message);

@@ -8,6 +8,7 @@ import type { Dispatcher } from 'undici';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
 import { below } from '../../kit/http/exchange.ts';
 import { ReveilleError } from '../../wire/errors.ts';
+import { isPathSegment, pathSegment } from '../../wire/identifier.ts';
 import type { CommandMachine } from '../machines/machine.ts';
 import { MachineUnavailable } from '../providers/provider.ts';
 import { type Answered, type CallResult, call, within } from './call.ts';
@@ -90,7 +91,8 @@ class OpencodeTarget implements TurnTarget {
     const body = JSON.stringify({ title: turn.label ?? 'Woken by Reveille' });
     const answer = await this.#ask('POST', '/session', cwd, body, signal);
     if (answer.result !== 'answered') return busy(`no session could be made: ${answer.why}`);
-    if (answer.status <= 299 && typeof answer.json?.id === 'string') return answer.json.id;
+    if (answer.status <= 299 && typeof answer.json?.id === 'string' && isPathSegment(answer.json.id))
+      return answer.json.id;
     const why = `no session could be made; the server answered ${answer.said}`;
     return answer.status >= 500 ? busy(why) : { result: 'failed', error: why };
   }
@@ -186,7 +188,7 @@ class OpencodeTarget implements TurnTarget {
   }
 }
 
-const sessionPath = (session: string) => `/session/${encodeURIComponent(session)}`;
+const sessionPath = (session: string) => `/session/${pathSegment(session)}`;
 
 const reasonIn = ({ reason }: AbortSignal) => (reason instanceof Ended ? reason.message : String(reason));
 

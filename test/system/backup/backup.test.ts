@@ -171,7 +171,11 @@ describe('reveille backup of a home at rest', () => {
     await house.router.close();
     mkdirSync(join(home, 'neo', 'workspace'), { recursive: true });
     writeFileSync(join(home, 'neo', 'workspace', 'large'), randomBytes(24 * 1024 * 1024));
-    symlinkSync('/etc/hostname', join(home, 'neo', 'workspace', 'link'));
+    const workspace = join(home, 'neo', 'workspace');
+    symlinkSync('./large', join(workspace, 'link'));
+    symlinkSync(join(home, 'neo'), join(workspace, 'absolute'));
+    // A restore refuses what leads out of the home, so a backup has no such link.
+    symlinkSync('/etc/hostname', join(workspace, 'outside'));
     writeFileSync(join(home, 'config.yaml'), `NEO_DATA_DIR: ${join(home, 'neo')}\nREVEILLE_LOG: warn\n`);
   });
 
@@ -189,6 +193,7 @@ describe('reveille backup of a home at rest', () => {
     assert.ok(!existsSync(file) && existsSync(draft));
     const { status, stderr } = await reveille(home, ['backup', file], { env });
     assert.equal(status, 0, stderr);
+    assert.match(stderr, /Omitted 1 symbolic links .*: neo\/workspace\/outside to \/etc\/hostname/);
     assert.ok(!existsSync(draft) && !readdirSync(home).some((entry) => entry.startsWith('.backup')));
     const again = await reveille(home, ['backup', file], { env });
     assert.match(again.stderr, /exists already and is never written over/);
@@ -196,7 +201,9 @@ describe('reveille backup of a home at rest', () => {
     const target = join(folder, 'from-killed');
     const restored = await reveille(home, ['restore', file, '--home', target], { env });
     assert.equal(restored.status, 0, restored.stderr);
-    assert.equal(readlinkSync(join(target, 'neo', 'workspace', 'link')), '/etc/hostname');
+    assert.equal(readlinkSync(join(target, 'neo', 'workspace', 'link')), './large');
+    assert.equal(readlinkSync(join(target, 'neo', 'workspace', 'absolute')), '..');
+    assert.ok(!existsSync(join(target, 'neo', 'workspace', 'outside')));
     assert.ok(
       readFileSync(join(target, 'neo/workspace/large')).equals(readFileSync(join(home, 'neo/workspace/large'))),
     );

@@ -381,7 +381,7 @@ describe('enrolment', () => {
       answer,
       400,
       'invalid_request',
-      'label must be 1 to 64 of A-Z a-z 0-9 . _ - (got "a b"); public_key must be 64 hex digits',
+      'label must be 1 to 64 of A-Z a-z 0-9 . _ -, and not dots alone (got "a b"); public_key must be 64 hex digits',
     );
     refused(await enroll(bench, { label: 'ada' }), 400, 'invalid_request', 'public_key is required');
   });

@@ -104,7 +104,7 @@ describe('creating an alarm', () => {
     [
       'a conversation id with spaces',
       { ...once, conversation_id: 'a b' },
-      'conversation_id must be 1 to 128 of A-Z a-z 0-9 . _ : - (got "a b")',
+      'conversation_id must be 1 to 128 of A-Z a-z 0-9 . _ : -, and not dots alone (got "a b")',
     ],
     ['zero failures', { ...once, max_failures: 0 }, 'max_failures must be at least 1 (got 0)'],
     ['half a failure', { ...once, max_failures: 1.5 }, /^max_failures must be /],
