@@ -11,6 +11,7 @@ import {
   readlinkSync,
   rmSync,
   symlinkSync,
+  truncateSync,
   writeFileSync,
 } from 'node:fs';
 import { createServer } from 'node:http';
@@ -270,7 +271,7 @@ describe('at their limits', () => {
     await run({ operation: 'init', branch: 'main' });
     put(root, 'a.txt', 'a');
     put(root, 'big', '');
-    execFileSync('truncate', ['--size=65M', join(root, 'big')]);
+    truncateSync(join(root, 'big'), 65 * 1024 * 1024);
     await assert.rejects(run({ operation: 'add', paths: ['.'] }), /"big": is longer than/);
     assert.match(await run({ operation: 'status' }), /\?\? a\.txt/);
   });
