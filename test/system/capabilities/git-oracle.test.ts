@@ -272,7 +272,6 @@ describe('at their limits', () => {
     await run({ operation: 'init', branch: 'main' });
     put(root, 'a.txt', 'a');
     put(root, 'big', '');
-    put(root, 'big', '');
     truncateSync(join(root, 'big'), 65 * 1024 * 1024);
     await assert.rejects(run({ operation: 'add', paths: ['.'] }), /"big": is longer than/);
     assert.match(await run({ operation: 'status' }), /\?\? a\.txt/);

@@ -19,7 +19,7 @@ const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '..', '..', '..');
 const LIBRARIES = join(ROOT, 'node_modules');
 /** Unpacked, with everything that comes along. */
-const LIMIT_BYTES = 15_000_000;
+const LIMIT_BYTES = 17_000_000;
 
 /** Each export as its own page shows it, with the types that somebody would name. */
 const CONSUMER = `
@@ -87,7 +87,7 @@ function script(source: string) {
   return run(process.execPath, ['--input-type=module', '--eval', source], { cwd: folder, env });
 }
 
-test('everything that comes along stays under 15 MB, and no package of it has a script that npm would run', (t) => {
+test('everything that comes along stays under 17 MB, and no package of it has a script that npm would run', (t) => {
   const { folder } = installed;
   const below = { cwd: join(folder, 'node_modules') };
   const files = globSync('**', { ...below, exclude: ['**/.cache/**'] }).map((name) => join(below.cwd, name));
