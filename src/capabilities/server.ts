@@ -12,6 +12,7 @@ import { isInRoom } from './bounded-program.ts';
 import { addFetch } from './fetch.ts';
 import { addGit, readRemotes } from './git.ts';
 import { Git } from './git-repository.ts';
+import { PageReader } from './page-text.ts';
 import { addSearch, searchEngineOf } from './search.ts';
 import { addShell } from './shell.ts';
 import { WebAccess } from './web-access.ts';
@@ -55,8 +56,9 @@ export type CapabilityOptions = {
 export function startCapability(options: CapabilityOptions): ServedConnection {
   const { name, log, clock = systemClock, path } = options;
   const web = new WebAccess({ clock, allow: options.allow, ...(options.resolve && { resolve: options.resolve }) });
+  const reader = new PageReader(clock);
   const adders: Record<CapabilityName, () => (server: McpServer) => void> = {
-    fetch: () => (server) => addFetch(server, web),
+    fetch: () => (server) => addFetch(server, { web, reader }),
     web_search() {
       const engine = searchEngineOf(options.searchUrl, options.searchKey);
       return (server) => addSearch(server, web, engine);
@@ -80,7 +82,7 @@ export function startCapability(options: CapabilityOptions): ServedConnection {
       return server;
     },
     onerror: (err) => log.warn({ err }, 'the connection has trouble'),
-    onEnd: () => web.close(),
+    onEnd: async () => void (await Promise.all([web.close(), reader.close()])),
     ...(options.input && { input: options.input }),
     ...(options.output && { output: options.output }),
   });
