@@ -2,12 +2,11 @@
 import type { McpServer } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { ReveilleError } from '../wire/errors.ts';
+import type { PageReader } from './page-text.ts';
 import type { WebAccess, WebAnswer } from './web-access.ts';
 
 const DEFAULT_LENGTH = 20_000;
 const LONGEST = 100_000;
-/** Deeper nesting is a page that wants to exhaust its reader. */
-const DEEPEST = 200;
 
 const schema = z.strictObject({
   url: z.string().min(1).max(8192).describe('the address of the page, https://…'),
@@ -29,24 +28,14 @@ function textOf({ body, contentType }: WebAnswer): string {
   }
 }
 
-async function readable(page: WebAnswer, html: string): Promise<string> {
-  const { convert } = await import('html-to-text');
-  const skip = ['img', 'script', 'style', 'noscript', 'template', 'svg', 'iframe', 'nav', 'form', 'head'];
-  // The library would only put the page's address in front.
-  const pathRewrite = (path: string) => URL.parse(path, page.url.href)?.href ?? path;
-  const text = convert(html, {
-    wordwrap: false,
-    limits: { maxDepth: DEEPEST, maxInputLength: html.length },
-    selectors: [
-      { selector: 'a', options: { pathRewrite, hideLinkHrefIfSameAsText: true } },
-      ...skip.map((selector) => ({ selector, format: 'skip' })),
-    ],
-  });
-  return text.trim();
-}
+export type FetchParts = { readonly web: WebAccess; readonly reader: PageReader };
 
-/** A page as a text, with a line of its own about where it is from. @throws ReveilleError as {@link WebAccess.get} */
-async function fetchText(web: WebAccess, given: z.output<typeof schema>, signal: AbortSignal): Promise<string> {
+/** A page as a text, with a line of its own about where it is from. @throws ReveilleError as `WebAccess.get` and `PageReader.read` */
+async function fetchText(
+  { web, reader }: FetchParts,
+  given: z.output<typeof schema>,
+  signal: AbortSignal,
+): Promise<string> {
   const accept = 'text/html, application/xhtml+xml, text/plain;q=0.9, application/json;q=0.9, */*;q=0.5';
   const page = await web.get({ url: given.url, headers: { accept }, signal });
   const type = page.contentType.split(';')[0]!.trim().toLowerCase();
@@ -54,7 +43,8 @@ async function fetchText(web: WebAccess, given: z.output<typeof schema>, signal:
     throw new ReveilleError('invalid_request', `${page.url.href} is ${type}; only text can be read`);
   const source = textOf(page);
   const isHtml = /html/.test(type) || (type === '' && /^\s*<(?:!doctype|html)/i.test(source));
-  const text = isHtml && !given.raw ? await readable(page, source) : source;
+  const isRead = isHtml && !given.raw;
+  const text = isRead ? await reader.read({ html: source, base: page.url.href }, signal) : source;
   const { start_index: from = 0, max_length: most = DEFAULT_LENGTH } = given;
   const part = text.slice(from, from + most).toWellFormed();
   const facts = [`status ${page.status}`, type || 'no content type', `characters ${from} to ${from + part.length}`];
@@ -64,7 +54,7 @@ async function fetchText(web: WebAccess, given: z.output<typeof schema>, signal:
 }
 
 /** Adds the tool to a server. */
-export function addFetch(server: McpServer, web: WebAccess): void {
+export function addFetch(server: McpServer, parts: FetchParts): void {
   server.registerTool(
     'fetch',
     {
@@ -75,7 +65,7 @@ export function addFetch(server: McpServer, web: WebAccess): void {
       annotations: { readOnlyHint: true, openWorldHint: true },
     },
     async (given, { mcpReq: { signal } }) => ({
-      content: [{ type: 'text', text: await fetchText(web, given, signal) }],
+      content: [{ type: 'text', text: await fetchText(parts, given, signal) }],
     }),
   );
 }

@@ -13,6 +13,7 @@ import { addFetch } from './fetch.ts';
 import { addGit } from './git.ts';
 import { Remotes } from './git-remote.ts';
 import { GitRunner } from './git-runner.ts';
+import { PageReader } from './page-text.ts';
 import { addSearch, searchEngineOf } from './search.ts';
 import { addShell } from './shell.ts';
 import { WebAccess } from './web-access.ts';
@@ -56,9 +57,10 @@ export type CapabilityOptions = {
 export function startCapability(options: CapabilityOptions): ServedConnection {
   const { name, log, clock = systemClock, path } = options;
   const web = new WebAccess({ clock, allow: options.allow, ...(options.resolve && { resolve: options.resolve }) });
-  const closers = [() => web.close()];
+  const reader = new PageReader(clock);
+  const closers = [() => web.close(), () => reader.close()];
   const adders: Record<CapabilityName, () => (server: McpServer) => void> = {
-    fetch: () => (server) => addFetch(server, web),
+    fetch: () => (server) => addFetch(server, { web, reader }),
     web_search() {
       const engine = searchEngineOf(options.searchUrl, options.searchKey);
       return (server) => addSearch(server, web, engine);

@@ -248,7 +248,9 @@ export function createConsole(options: ConsoleOptions): ConsoleApp {
     const answer = await look({ links, token, assets, here, deskOf: own, clock, origin });
     if ('told' in answer) return toldOf(answer.told);
     reads.forget();
-    return respond(String(await answer.page), answer.status);
+    const { page, status, retryAfterSeconds } = answer;
+    const headers = retryAfterSeconds === undefined ? {} : { 'retry-after': String(Math.ceil(retryAfterSeconds)) };
+    return respond(String(await page), status, headers);
   };
   app.get('/answer/:token', (c) => linked(c.req.raw, c.req.param('token'), showLink));
   app.post('/answer/:token', async (c) => {

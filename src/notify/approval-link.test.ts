@@ -5,7 +5,7 @@ import { atEnd, temporaryFolder } from '../../test/support/temporary.ts';
 import type { WaitingGate } from '../executor/client.ts';
 import { ManualClock } from '../kit/clock/testing/manual-clock.ts';
 import { seal } from '../kit/identity/secrets.ts';
-import { ApprovalLinks, LINK_MS, makeApprovalToken } from './approval-link.ts';
+import { ApprovalLinks, LINK_MS, makeApprovalToken, PASSPHRASES_MAX } from './approval-link.ts';
 import type { Question } from './news.ts';
 import { NotifyStore } from './store.ts';
 
@@ -74,6 +74,28 @@ test('a link is refused when its minutes are over, its question is over, or anot
   const short = tokenFor(soon, true);
   clock.jump(1000);
   assert.deepEqual(links.read(short), { ok: false, why: 'expired' });
+});
+
+test('five wrong passphrases lock both links of a question for good, also after a restart', (t) => {
+  const first = bench(t);
+  const question = questionOf(1);
+  const [yes, no] = [first.tokenFor(question, true), first.tokenFor(question, false)];
+  const verdict = first.links.read(yes);
+  assert.ok(verdict.ok);
+  first.links.tryPassphrase(verdict.link);
+  first.links.uncountPassphrase(verdict.link);
+  for (let guess = 0; guess < PASSPHRASES_MAX; guess++) {
+    assert.equal(first.links.read(yes).ok, true);
+    assert.equal(first.links.tryPassphrase(verdict.link), true);
+  }
+  const second = bench(t, first.dir);
+  assert.equal(second.links.tryPassphrase(verdict.link), false);
+  for (const token of [yes, no]) {
+    assert.deepEqual(second.links.read(token), { ok: false, why: 'locked' });
+    assert.deepEqual(second.links.use(token, [gateOf(question)]), { ok: false, why: 'locked' });
+  }
+  const other = questionOf(2);
+  assert.equal(second.links.use(second.tokenFor(other, true), [gateOf(other)]).ok, true);
 });
 
 test('of 10,000 forged or replayed links none is accepted', (t) => {

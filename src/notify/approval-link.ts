@@ -32,10 +32,13 @@ export type ApprovalLink = {
   readonly expiresAt: number;
 };
 
-export const LINK_REFUSALS = ['malformed', 'forged', 'expired', 'used', 'changed'] as const;
+/** Wrong passphrases after which the links of a question answer no more. */
+export const PASSPHRASES_MAX = 5;
+
+export const LINK_REFUSALS = ['malformed', 'forged', 'expired', 'used', 'locked', 'changed'] as const;
 /**
  * `malformed`, `forged`: nobody here has made it. `expired`: too old. `used`: its question was answered by a link.
- * `changed`: the question does not wait any more as it was told.
+ * `locked`: too many wrong passphrases were tried. `changed`: the question does not wait any more as it was told.
  */
 export type LinkRefusal = (typeof LINK_REFUSALS)[number];
 
@@ -74,7 +77,7 @@ export class ApprovalLinks {
   readonly #secret: string;
   readonly #clock: Clock;
   /** What was accepted, and what was refused for which reason. */
-  readonly figures: LinkFigures = { accepted: 0, malformed: 0, forged: 0, expired: 0, used: 0, changed: 0 };
+  readonly figures: LinkFigures = { accepted: 0, malformed: 0, forged: 0, expired: 0, used: 0, locked: 0, changed: 0 };
 
   constructor({ store, secret, clock }: { store: NotifyStore; secret: string; clock: Clock }) {
     this.#store = store;
@@ -99,6 +102,27 @@ export class ApprovalLinks {
     const outcome = verdict.ok ? this.#useUp(verdict.link, waiting) : verdict;
     this.figures[outcome.ok ? 'accepted' : outcome.why]++;
     return outcome;
+  }
+
+  /**
+   * Counts a passphrase that is about to be tried at a link, so that guesses at the same moment count as well.
+   *
+   * @returns false when too many were wrong: it must not be tried
+   */
+  tryPassphrase(link: ApprovalLink): boolean {
+    const count = this.#store.sql(`
+      INSERT INTO wrong_passphrases (question, tries, expires_at) VALUES (:question, 1, :until)
+      ON CONFLICT (question) DO UPDATE SET tries = tries + 1, expires_at = :until WHERE tries < :most`);
+    const until = this.#clock.now() + 2 * LINK_MS;
+    const { changes } = count.run({ question: questionOf(link), until, most: PASSPHRASES_MAX });
+    if (changes === 0) this.figures.locked++;
+    return changes === 1;
+  }
+
+  /** Takes a passphrase from the count: it was right, or was not tried. */
+  uncountPassphrase(link: ApprovalLink): void {
+    const uncount = this.#store.sql('UPDATE wrong_passphrases SET tries = tries - 1 WHERE question = ? AND tries > 0');
+    uncount.run(questionOf(link));
   }
 
   #useUp(link: ApprovalLink, waiting: readonly WaitingGate[]): LinkVerdict {
@@ -126,7 +150,10 @@ export class ApprovalLinks {
     // One that is made for later than we make them is from before a clock was put back.
     if (link.expiresAt <= now || link.expiresAt > now + LINK_MS) return { ok: false, why: 'expired' };
     const isUsed = this.#store.sql('SELECT 1 FROM used_links WHERE question = ?').get(questionOf(link)) !== undefined;
-    return isUsed ? { ok: false, why: 'used' } : { ok: true, link };
+    if (isUsed) return { ok: false, why: 'used' };
+    const wrong = this.#store.sql('SELECT tries FROM wrong_passphrases WHERE question = ?').get(questionOf(link));
+    const isLocked = ((wrong?.tries as number | undefined) ?? 0) >= PASSPHRASES_MAX;
+    return isLocked ? { ok: false, why: 'locked' } : { ok: true, link };
   }
 }
 

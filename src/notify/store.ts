@@ -219,6 +219,7 @@ export class NotifyStore {
     this.sql('DELETE FROM notifications WHERE ended_at < ?').run(now - KEPT_ENDED_MS);
     this.sql('DELETE FROM found WHERE found_at < ?').run(now - KEPT_FOUND_MS);
     this.sql('DELETE FROM used_links WHERE expires_at < ?').run(now);
+    this.sql('DELETE FROM wrong_passphrases WHERE expires_at < ?').run(now);
   }
 
   #isNew(user: string, key: string, now: number): boolean {

@@ -69,7 +69,7 @@ function approverOf({ environment, clock }: CliContext): ApproverPort {
       return known && { publicKey: known.publicKey, name: known.name, isSealed: known.kept === 'sealed file' };
     },
     async sign(said, { intentId, nodeId }, passphrase) {
-      const key = await openApproverWith(environment, passphrase);
+      const key = await openApproverWith(environment, passphrase, () => clock.now());
       const answer = { ...said, expires_at: signedUntil(clock.now()) };
       const signature = key.sign(answerText({ ...answer, intent_id: intentId, node_id: nodeId }));
       return { ...answer, approver: key.publicKeyHex, signature };

@@ -12,9 +12,10 @@ import { executorAdmin } from './executor.ts';
 export function passkeyPort(context: CliContext, user: string): PasskeyPort {
   const admin = executorAdmin(context);
   const { environment, clock } = context;
+  const open = (passphrase: string | undefined) => openApproverWith(environment, passphrase, () => clock.now());
   return {
     async opens(passphrase) {
-      await openApproverWith(environment, passphrase);
+      await open(passphrase);
     },
 
     async list() {
@@ -24,14 +25,14 @@ export function passkeyPort(context: CliContext, user: string): PasskeyPort {
 
     async enroll({ passkey, name }, passphrase) {
       const { executor } = await admin.approvers(user);
-      const key = await openApproverWith(environment, passphrase);
+      const key = await open(passphrase);
       const about = { passkey, name, user, executor, expires_at: signedUntil(clock.now()) };
       return admin.enroll(vouchedFor(about, key));
     },
 
     async revoke(approver, passphrase) {
       const { executor } = await admin.approvers(user);
-      const key = await openApproverWith(environment, passphrase);
+      const key = await open(passphrase);
       return admin.revoke(revocationRequest(key, { approver, user, executor }, clock.now()));
     },
   };

@@ -3,7 +3,7 @@
  * programs may look: in the system's store of keys, or in a file that a passphrase may seal. `approver.json` says
  * which, and holds the public key in the open.
  */
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, rmSync } from 'node:fs';
 import { homedir, hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
@@ -16,6 +16,7 @@ import type { Settings } from '../../wire/settings.ts';
 import { choiceFlag } from '../flags/flags.ts';
 import { accountName } from '../home/home.ts';
 import { type KeyStore, systemKeyStore } from './key-store.ts';
+import { guardGuess } from './passphrase-guard.ts';
 import { openSeed, sealedSchema, sealSeed } from './sealing.ts';
 
 /** The variables of this folder and of backups. They come from the environment alone, and go to no program that is started. */
@@ -180,16 +181,26 @@ export async function openApprover(environment: Settings, passphrase: AskPassphr
   return keyOf(await seedOf(environment, record, passphrase), record, place);
 }
 
+/** Counts wrong passphrases of pages. */
+const guessFile = ({ folder }: ApproverPlace) => join(folder, 'wrong-passphrases.json');
+
 /**
- * As {@link openApprover}, with what somebody has typed into a page.
+ * As {@link openApprover}, with a passphrase that was typed into a page. Wrong ones lock the key for pages.
  *
- * @throws ReveilleError `forbidden` where a passphrase is needed and none was typed
+ * @throws ReveilleError `forbidden` where a passphrase is needed and none was typed; as `guardGuess`
  */
-export const openApproverWith = (environment: Settings, passphrase: string | undefined): Promise<AgentKey> =>
-  openApprover(environment, async () => {
-    if (passphrase !== undefined && passphrase !== '') return passphrase;
+export async function openApproverWith(
+  environment: Settings,
+  passphrase: string | undefined,
+  now: () => number,
+): Promise<AgentKey> {
+  const place = approverPlace(environment);
+  const { sealed } = mustRead(place);
+  if (sealed === undefined) return openApprover(environment, async () => '');
+  if (passphrase === undefined || passphrase === '')
     throw new ReveilleError('forbidden', 'the key is sealed: its passphrase is needed');
-  });
+  return guardGuess(guessFile(place), now, () => openApprover(environment, async () => passphrase));
+}
 
 /**
  * Puts the key under a passphrase, in the file: also one that the system's store had, and one under another passphrase.
@@ -204,6 +215,8 @@ export async function sealApprover(
   const { seed: _, keyring, ...kept } = record;
   const sealed = { ...kept, sealed: await sealSeed(key.seedHex(), key.publicKeyHex, await fresh()) };
   replacePrivateFile(place.file, textOf(sealed));
+  // A new passphrase was guessed at by nobody yet.
+  rmSync(guessFile(place), { force: true });
   await storeOf(environment, keyring)?.remove(key.publicKeyHex, ATTENDED_MS);
   return knownOf(sealed, place);
 }

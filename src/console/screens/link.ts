@@ -17,7 +17,7 @@ import { firstAnswer, type WaitingQuestion } from '../waiting.ts';
 import { answerForm, isTrue, questionSection, signerWords } from './question.ts';
 
 /** Reads links, and uses them up. */
-export type Links = Pick<NotifyDesk['links'], 'read' | 'use'>;
+export type Links = Pick<NotifyDesk['links'], 'read' | 'use' | 'tryPassphrase' | 'uncountPassphrase'>;
 type Verdict = ReturnType<Links['read']>;
 type Link = Extract<Verdict, { ok: true }>['link'];
 type Refusal = Extract<Verdict, { ok: false }>['why'];
@@ -29,10 +29,18 @@ const REFUSALS: Record<Refusal, string> = {
   forged: NO_LINK,
   expired: NO_LINK,
   used: 'This question was answered by a link already. Each link answers once.',
+  locked: 'This link is locked after five wrong passphrases. Answer in a terminal or in the console; it stays locked.',
   changed: 'The question does not wait any more as it was told to you: nothing was answered.',
 };
 
-export type LinkPage = { readonly status: number; readonly page: Html };
+/** 401 otherwise. */
+const STATUS_OF_REFUSAL: { readonly [Why in Refusal]?: number } = { used: 409, changed: 409, locked: 429 };
+
+export type LinkPage = {
+  readonly status: number;
+  readonly page: Html;
+  readonly retryAfterSeconds?: number | undefined;
+};
 
 export type LinkVisit = {
   readonly links: Links;
@@ -51,7 +59,7 @@ function said(assets: Assets, title: string, text: string, tone: 'good' | 'bad')
 }
 
 const refused = (assets: Assets, why: Refusal, words = REFUSALS[why]): LinkPage => ({
-  status: why === 'used' || why === 'changed' ? 409 : 401,
+  status: STATUS_OF_REFUSAL[why] ?? 401,
   page: said(assets, 'Not answered', words, 'bad'),
 });
 
@@ -120,6 +128,22 @@ export async function showLink(visit: LinkVisit): Promise<LinkPage> {
   return { status: 200, page: await asking(verdict.link, found.asked, visit, desk) };
 }
 
+/** Signs the answer of a link with the key of this computer. @returns `locked` after too many wrong passphrases */
+async function signed(link: Link, desk: Desk, links: Links, form: URLSearchParams) {
+  const approver = there(desk.approver);
+  const passphrase = form.get('passphrase') ?? '';
+  const isGuess = approver.known()?.isSealed === true && passphrase !== '';
+  if (isGuess && !links.tryPassphrase(link)) return 'locked';
+  try {
+    const answer = await approver.sign(saidBy(link), link, passphrase);
+    if (isGuess) links.uncountPassphrase(link);
+    return answer;
+  } catch (thrown) {
+    if (isGuess && toReveilleError(thrown).code !== 'forbidden') links.uncountPassphrase(link);
+    throw thrown;
+  }
+}
+
 /** `POST /answer/{token}`: the answer that the link says, once, signed on this side. */
 export async function useLink(visit: LinkVisit, form: URLSearchParams): Promise<LinkPage> {
   const { links, token, assets, deskOf } = visit;
@@ -133,17 +157,17 @@ export async function useLink(visit: LinkVisit, form: URLSearchParams): Promise<
   try {
     const passkeys = await passkeysAt(desk, visit.origin);
     // Before the link is used up: a wrong passphrase may be typed again.
-    const answer =
-      passkeyAnswerIn(form, saidBy(link), passkeys) ??
-      (await there(desk.approver).sign(saidBy(link), { intentId, nodeId }, form.get('passphrase') ?? undefined));
+    const answer = passkeyAnswerIn(form, saidBy(link), passkeys) ?? (await signed(link, desk, links, form));
+    if (answer === 'locked') return refused(assets, 'locked');
     const used = links.use(token, found.gates);
     if (!used.ok) return refused(assets, used.why);
     await there(desk.intents).answer(intentId, nodeId, answer);
     const words = `${approved ? 'Approved' : 'Denied'}, ${signerWords(answer, { passkeys })}`;
     return { status: 200, page: said(assets, approved ? 'Approved' : 'Denied', words, 'good') };
   } catch (thrown) {
-    const { code, message, status } = toReveilleError(thrown);
+    const { code, message, status, retryAfterSeconds } = toReveilleError(thrown);
     if (code === 'internal') throw thrown;
-    return { status, page: await asking(link, found.asked, visit, desk, `Nothing was answered: ${message}`) };
+    const page = await asking(link, found.asked, visit, desk, `Nothing was answered: ${message}`);
+    return { status, page, retryAfterSeconds };
   }
 }

@@ -49,8 +49,8 @@ describe('a link of a notification', () => {
         )
       : [];
   const stateOf = async (id: string) => JSON.parse(await house.reveille('intent', 'show', id, '--json')).status;
-  const post = (path: string, headers: Record<string, string> = { origin }) =>
-    fetch(origin + path, { method: 'POST', headers, body: new URLSearchParams() });
+  const post = (path: string, headers: Record<string, string> = { origin }, form: Record<string, string> = {}) =>
+    fetch(origin + path, { method: 'POST', headers, body: new URLSearchParams(form) });
 
   test('shows the call and asks once more; one press answers, and both links are used up', async () => {
     const { id, approve, deny } = await asked();
@@ -109,5 +109,25 @@ describe('a link of a notification', () => {
     const late = await post(approve);
     assert.equal(late.status, 409);
     assert.match(await late.text(), /does not wait any more: its step was already denied by \S+@\S+ /);
+  });
+
+  test('five wrong passphrases lock the link and the key for pages; a terminal still answers', async () => {
+    const right = 'four quiet words here';
+    await house.given(`${right}\n`, 'approver', 'seal');
+    const { id, approve, deny } = await asked();
+    const guess = (path: string, passphrase: string) => post(path, { origin }, { passphrase });
+    for (let n = 0; n < 5; n++) assert.equal((await guess(approve, `wrong words ${n}`)).status, 403);
+    for (const path of [approve, deny]) {
+      const locked = await guess(path, right);
+      assert.equal(locked.status, 429);
+      assert.match(await locked.text(), /locked after five wrong passphrases/);
+    }
+    await house.given(`${right}\n`, 'intent', 'deny', id);
+    await eventually('it is denied', async () => (await stateOf(id)) === 'denied');
+    const other = await asked();
+    const refused = await guess(other.approve, right);
+    assert.equal(refused.status, 429);
+    assert.match(await refused.text(), /the key is locked for pages for 15 min .* answer in a terminal/);
+    assert.ok(Number(refused.headers.get('retry-after')) > 800);
   });
 });
