@@ -46,7 +46,7 @@ function textOf(file: string): string {
 /** Whether a suite, or a module of the tests that it imports, has one of the names in quotes, or calls it. */
 function isNamedIn(suite: string, names: readonly string[]): boolean {
   const word = names.map((name) => RegExp.escape(name)).join('|');
-  const pattern = new RegExp(`['"\`/ ](?:${word})['"\` ]|\\b(?:has|needs)(?:${word}|Sandbox)\\b`, 'i');
+  const pattern = new RegExp(`['"\`](?:${word})['"\`]|\\b(?:has|needs)(?:${word}|Sandbox)\\b`, 'i');
   return [...testFilesOf(suite)].some((file) => !file.endsWith('/support/tools.ts') && pattern.test(textOf(file)));
 }
 
@@ -87,6 +87,8 @@ const alone = words.length > 0 ? words : TOOL_NAMES.filter((tool) => programsOf(
 const runs: [string, string[]][] = alone.map((name) => [name, [name]]);
 if (words.length === 0) runs.push(['all of them', alone]);
 let failed = 0;
+// Each row leaves a listener for the end of the process.
+process.setMaxListeners(0);
 console.log('hidden                 suites   tests  skipped  failed  hanging');
 for (const [hidden, names] of runs) {
   const row = await runWithout(hidden, names);
