@@ -33,6 +33,10 @@ test('each wrong field is refused in a sentence that names it, its value and wha
       { ...ONCE, conversation_id: 'a/b' },
       'conversation_id must be 1 to 128 of A-Z a-z 0-9 . _ : -, and not dots alone (got "a/b")',
     ],
+    [
+      { ...ONCE, conversation_id: '..' },
+      'conversation_id must be 1 to 128 of A-Z a-z 0-9 . _ : -, and not dots alone (got "..")',
+    ],
     [{ ...ONCE, max_failures: 1.5 }, 'max_failures must be a whole number (got 1.5)'],
     [{ ...ONCE, max_failures: 0 }, 'max_failures must be at least 1 (got 0)'],
     [

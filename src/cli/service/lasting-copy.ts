@@ -10,11 +10,15 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { PACKAGE_ROOT } from '../home/package-root.ts';
 import { ask } from './ask.ts';
 
+/** Names and versions become folders that are written and deleted: none of them leads elsewhere. */
+const packageName = z
+  .string()
+  .regex(/^(?:@[A-Za-z0-9~-][\w.~-]*\/)?[A-Za-z0-9~-][\w.~-]*$/, 'must be the name of a package');
 const packageSchema = z.object({
-  name: z.string(),
-  version: z.string(),
-  dependencies: z.record(z.string(), z.string()).default({}),
-  optionalDependencies: z.record(z.string(), z.string()).default({}),
+  name: packageName,
+  version: z.string().regex(/^\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.+-]+)?$/, 'must be a version such as 1.2.3'),
+  dependencies: z.record(packageName, z.string()).default({}),
+  optionalDependencies: z.record(packageName, z.string()).default({}),
 });
 
 const VERSION_MS = 30_000;

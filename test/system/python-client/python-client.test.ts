@@ -66,6 +66,7 @@ test('alarms, a turn and an intent from Python', {
     { step: 'unlabelled', label: '' },
     { step: 'listed', count: 1 },
     { step: 'cancelled', status: 'cancelled' },
+    { step: 'leads out', accepted: [] },
     { step: 'no such alarm', code: 'not_found', retryable: false },
     { step: 'wrong token', code: 'unauthorized', retryable: false },
     { step: 'nobody there', code: 'unavailable', retryable: true },

@@ -40,6 +40,14 @@ said("changed", label=changed["label"], urgent=changed.get("urgent"))
 said("unlabelled", label=chronosd.patch_alarm(alarm["id"], label=None).get("label"))
 said("listed", count=chronosd.list_alarms(status="active", limit=10, text="morning")["count"])
 said("cancelled", status=chronosd.cancel_alarm(alarm["id"])["status"])
+leads_out = []
+for alarm_id in ("", ".", ".."):
+    try:
+        chronosd.get_alarm(alarm_id)
+        leads_out.append(alarm_id)
+    except ValueError:
+        pass
+said("leads out", accepted=leads_out)
 said("no such alarm", **refused(lambda: chronosd.get_alarm("019ed2b4-7c11-7000-8000-000000000000")))
 said("wrong token", **refused(lambda: Chronosd(given["chronos_url"], "x" * 32, identity).list_alarms()))
 said("nobody there", **refused(lambda: Agent("http://127.0.0.1:9", "x" * 32).tools()))
