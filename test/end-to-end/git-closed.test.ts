@@ -8,6 +8,8 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { perform } from '../../src/capabilities/git-operations.ts';
+import { Beneath } from '../../src/kit/files/beneath.ts';
 import { probeBubblewrap } from '../../src/kit/process/bubblewrap.ts';
 import { eventually } from '../support/eventually.ts';
 import { atEnd, listening } from '../support/temporary.ts';
@@ -43,15 +45,22 @@ async function startHouse(t: TestContext, { separation, as }: { separation: stri
   writeFileSync(program, `#!/bin/sh\n${steal}\n`);
   chmodSync(program, 0o755);
   const nested = join(workspace, 'outer', 'nested');
-  mkdirSync(join(nested, '.git', 'refs', 'heads'), { recursive: true });
-  mkdirSync(join(nested, '.git', 'objects'), { recursive: true });
-  writeFileSync(join(nested, '.git', 'HEAD'), 'ref: refs/heads/main\n');
+  mkdirSync(nested, { recursive: true });
+  writeFileSync(join(nested, 'file.txt'), 'text\n');
+  const files = new Beneath(workspace);
+  for (const job of [
+    { operation: 'init', folder: 'outer/nested', branch: 'main' },
+    { operation: 'add', folder: 'outer/nested', paths: ['.'] },
+    { operation: 'commit', folder: 'outer/nested', message: 'nested' },
+  ] as const)
+    await perform(job, { root: workspace, files, http: { request: () => Promise.reject(new Error('no remote')) } });
+  files.close();
   writeFileSync(
     join(nested, '.git', 'config'),
     `[core]\n\tbare = false\n[filter "x"]\n\tclean = ${program}\n\tsmudge = ${program}\n`,
   );
   writeFileSync(join(nested, '.gitattributes'), '* filter=x\n');
-  writeFileSync(join(nested, 'file.txt'), 'text\n');
+  writeFileSync(join(nested, 'file.txt'), 'changed\n');
   writeFileSync(join(workspace, 'outer', 'own.txt'), 'text\n');
   if (as) {
     const all = readdirSync(folder, { recursive: true, encoding: 'utf8' });
