@@ -27,8 +27,11 @@ type Node = { id: string; kind: 'call'; tool: string; args: object };
 async function startHouse(t: TestContext, { separation, as }: { separation: string; as?: typeof NOBODY }) {
   const folder = mkdtempSync(join(tmpdir(), 'reveille-git-'));
   atEnd(t, () => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }));
-  const [home, workspace, marks] = [join(folder, 'home'), join(folder, 'home', 'workspace'), join(folder, 'marks')];
-  for (const made of [home, workspace, marks]) mkdirSync(made, { recursive: true });
+  const home = join(folder, 'home');
+  const workspace = join(home, 'workspace');
+  // In the workspace, where the sandbox lets a program write.
+  const marks = join(workspace, 'marks');
+  mkdirSync(marks, { recursive: true });
   const seed = join(home, 'approver-seed');
   writeFileSync(seed, `${SECRET}\n`);
   let asked = 0;
@@ -60,13 +63,12 @@ async function startHouse(t: TestContext, { separation, as }: { separation: stri
     `[core]\n\tbare = false\n[filter "x"]\n\tclean = ${program}\n\tsmudge = ${program}\n`,
   );
   writeFileSync(join(nested, '.gitattributes'), '* filter=x\n');
-  writeFileSync(join(nested, 'file.txt'), 'changed\n');
+  // As long as before: only the content, which the filter cleans, says whether it changed.
+  writeFileSync(join(nested, 'file.txt'), 'next\n');
   writeFileSync(join(workspace, 'outer', 'own.txt'), 'text\n');
   if (as) {
     const all = readdirSync(folder, { recursive: true, encoding: 'utf8' });
-    for (const path of [folder, ...all.map((name) => join(folder, name))]) {
-      chownSync(path, as.uid, as.gid);
-    }
+    for (const path of [folder, ...all.map((name) => join(folder, name))]) chownSync(path, as.uid, as.gid);
   }
   for (const [name, target] of [
     ['linked', join(folder, 'made-by-init')],
