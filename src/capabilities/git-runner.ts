@@ -1,18 +1,21 @@
 /**
- * Runs git operations, each in a thread of its own with a deadline and a bound of memory: a repository or a remote can be
- * made to cost as much as its author likes.
+ * Runs git operations in threads, each with a deadline and a bound of memory: a repository or a remote can be made to cost
+ * as much as its author likes.
  */
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '../kit/clock/clock.ts';
 import { type ErrorCode, ReveilleError } from '../wire/errors.ts';
 import type { Job } from './git-operations.ts';
 import type { Remote } from './git-remote.ts';
-import type { ThreadData, ThreadMessage } from './git-thread.ts';
+import type { JobMessage, ThreadData, ThreadMessage } from './git-thread.ts';
 
+const MIB = 1024 * 1024;
 const LOCAL_MS = 30_000;
 const REMOTE_MS = 120_000;
 /** Of this process, above what it had when the operation began. */
-const MAX_GROWTH_BYTES = 1024 * 1024 * 1024;
+const MAX_GROWTH_BYTES = 1024 * MIB;
+/** A thread whose operation left the process this much larger is ended after it. */
+const KEPT_GROWTH_BYTES = 64 * MIB;
 const LOOK_EVERY_MS = 50;
 /** Of the thread's JavaScript heap; buffers count into the growth of the process. */
 const MAX_HEAP_MB = 512;
@@ -26,10 +29,13 @@ export type GitRunnerOptions = {
   maxGrowthBytes?: number;
 };
 
+/** Two queues, with a thread each: operations that write run one at a time, and so do those that read. */
+type Queue = { last: Promise<void>; thread: Worker | undefined };
+
 export class GitRunner {
   readonly #options: GitRunnerOptions;
-  /** Operations that write run one at a time, and so do those that read: together they have a bounded cost. */
-  readonly #last = { write: Promise.resolve(), read: Promise.resolve() };
+  readonly #reading: Queue = { last: Promise.resolve(), thread: undefined };
+  readonly #writing: Queue = { last: Promise.resolve(), thread: undefined };
 
   constructor(options: GitRunnerOptions) {
     this.#options = options;
@@ -40,39 +46,49 @@ export class GitRunner {
    * @throws ReveilleError what the operation refused, or `unavailable` when a bound ended it
    */
   async run(job: Job, { remote, signal }: { remote?: Remote | undefined; signal: AbortSignal }): Promise<string> {
-    const queue = /^(?:status|diff|log|show|branches)$/.test(job.operation) ? 'read' : 'write';
-    const turn = this.#last[queue].then(() => this.#start(job, remote, signal));
-    this.#last[queue] = turn.then(
+    const isReading = /^(?:status|diff|log|show|branches)$/.test(job.operation);
+    const queue = isReading ? this.#reading : this.#writing;
+    const turn = queue.last.then(() => this.#runNow(queue, job, remote, signal));
+    queue.last = turn.then(
       () => {},
       () => {},
     );
     return turn;
   }
 
-  async #start(job: Job, remote: Remote | undefined, signal: AbortSignal): Promise<string> {
-    const { clock, root, localMs = LOCAL_MS, remoteMs = REMOTE_MS, maxGrowthBytes = MAX_GROWTH_BYTES } = this.#options;
-    if (signal.aborted) throw new ReveilleError('unavailable', 'git was ended: the call was cancelled');
-    const ended = new AbortController();
-    const workerData: ThreadData = { root, job };
+  async close(): Promise<void> {
+    await Promise.all([this.#reading, this.#writing].map(({ thread }) => thread?.terminate()));
+  }
+
+  #start(): Worker {
+    const workerData: ThreadData = { root: this.#options.root };
     const thread = new Worker(new URL('./git-thread.ts', import.meta.url), {
       ...{ workerData, env: {}, argv: [], execArgv: [] },
-      // Standard output carries MCP, and the library writes to the console.
+      // Standard output carries MCP. Streams that are read would keep this process from its end.
       ...{ stdin: false, stdout: true, stderr: true },
       resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB },
     });
-    thread.stdout.resume();
-    thread.stderr.resume();
+    return thread;
+  }
+
+  async #runNow(queue: Queue, job: Job, remote: Remote | undefined, signal: AbortSignal): Promise<string> {
+    const { clock, localMs = LOCAL_MS, remoteMs = REMOTE_MS, maxGrowthBytes = MAX_GROWTH_BYTES } = this.#options;
+    if (signal.aborted) throw new ReveilleError('unavailable', 'git was ended: the call was cancelled');
     const before = process.memoryUsage.rss();
+    const growth = () => process.memoryUsage.rss() - before;
+    const ended = new AbortController();
+    queue.thread ??= this.#start();
+    const { thread } = queue;
+    thread.ref();
+    let hasAnswered = false;
     const limitMs = remote ? remoteMs : localMs;
     try {
       return await new Promise<string>((resolve, reject) => {
         const fail = (code: ErrorCode, message: string) => reject(new ReveilleError(code, message));
+        const tooMuch = (bytes: number) =>
+          fail('unavailable', `git was ended: it needed more than ${Math.round(bytes / MIB)} MB of memory`);
         const look = () => {
-          if (process.memoryUsage.rss() - before > maxGrowthBytes)
-            fail(
-              'unavailable',
-              `git was ended: it needed more than ${Math.round(maxGrowthBytes / 1024 / 1024)} MB of memory`,
-            );
+          if (growth() > maxGrowthBytes) tooMuch(maxGrowthBytes);
           else cancelLook = clock.after(LOOK_EVERY_MS, look);
         };
         let cancelLook = clock.after(LOOK_EVERY_MS, look);
@@ -80,28 +96,42 @@ export class GitRunner {
           fail('unavailable', `git was ended: it took more than ${limitMs / 1000} s`),
         );
         const onAbort = () => fail('unavailable', 'git was ended: the call was cancelled');
+        const onMessage = (message: ThreadMessage) => {
+          if ('request' in message) {
+            if (!remote) fail('forbidden', 'git may ask no remote here');
+            else void remote.send(message.request, ended.signal).then((answer) => thread.postMessage({ answer }));
+            return;
+          }
+          hasAnswered = true;
+          if ('text' in message) resolve(message.text);
+          else fail(message.failed.code as ErrorCode, message.failed.message);
+        };
+        const onError = (error: NodeJS.ErrnoException) => {
+          if (error.code === 'ERR_WORKER_OUT_OF_MEMORY') tooMuch(MAX_HEAP_MB * MIB);
+          else reject(error);
+        };
+        const onExit = (code: number) => fail('internal', `git ended with ${code} and said nothing`);
+        thread.on('message', onMessage).on('error', onError).on('exit', onExit);
         signal.addEventListener('abort', onAbort, { once: true });
         ended.signal.addEventListener('abort', () => {
           cancelLook();
           cancelLimit();
           signal.removeEventListener('abort', onAbort);
+          thread.off('message', onMessage).off('exit', onExit);
+          // An error of a thread that is being ended has nobody else to go to.
+          if (hasAnswered) thread.off('error', onError);
         });
-        thread.on('message', (message: ThreadMessage) => {
-          if ('text' in message) resolve(message.text);
-          else if ('failed' in message) fail(message.failed.code as ErrorCode, message.failed.message);
-          else if (!remote) fail('forbidden', 'git may ask no remote here');
-          else void remote.send(message.request, ended.signal).then((answer) => thread.postMessage(answer));
-        });
-        thread.on('error', (error: NodeJS.ErrnoException) => {
-          if (error.code === 'ERR_WORKER_OUT_OF_MEMORY')
-            fail('unavailable', `git was ended: it needed more than ${MAX_HEAP_MB} MB of memory`);
-          else reject(error);
-        });
-        thread.on('exit', (code) => fail('internal', `git ended with ${code} and said nothing`));
+        const message: JobMessage = { job };
+        thread.postMessage(message);
       });
     } finally {
       ended.abort(new Error('git has ended'));
-      await thread.terminate();
+      thread.unref();
+      // A thread that answered has nothing left to do, and the next operation saves its start.
+      if (!hasAnswered || growth() > KEPT_GROWTH_BYTES) {
+        queue.thread = undefined;
+        await thread.terminate();
+      }
     }
   }
 }

@@ -1,15 +1,15 @@
 /**
- * The thread of one git operation. It has no environment and no credential: requests to a remote are made by the thread
- * that started it (`git-runner.ts`), which also ends it when it takes too long or too much memory.
+ * The thread that git operations run in, one at a time. It has no environment and no credential: requests to a remote are
+ * made by the thread that started it (`git-runner.ts`), which also ends it when it takes too long or too much memory.
  */
-import { once } from 'node:events';
 import { parentPort, workerData } from 'node:worker_threads';
 import { Errors, type GitHttpRequest, type GitHttpResponse } from 'isomorphic-git';
 import { Beneath, BeneathError } from '../kit/files/beneath.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { type Job, perform } from './git-operations.ts';
 
-export type ThreadData = { readonly root: string; readonly job: Job };
+export type ThreadData = { readonly root: string };
+export type JobMessage = { job: Job };
 export type RemoteRequest = { url: string; method: string; headers: Record<string, string>; body: Uint8Array };
 export type RemoteAnswer =
   | { status: number; headers: Record<string, string>; body: Uint8Array }
@@ -19,15 +19,22 @@ export type ThreadMessage =
   | { text: string }
   | { failed: { code: string; message: string } };
 
-const { root, job } = workerData as ThreadData;
+// The library writes to the console, and nobody reads it.
+console.log = () => {};
+
+const { root } = workerData as ThreadData;
+/** Hears the answer to the request that an operation waits for. */
+let onAnswer = (_: RemoteAnswer) => {};
 
 async function request({ url, method = 'GET', headers = {}, body }: GitHttpRequest): Promise<GitHttpResponse> {
   const chunks: Uint8Array[] = [];
   for await (const chunk of body ?? []) chunks.push(chunk);
-  const answered = once(parentPort!, 'message');
+  const answered = new Promise<RemoteAnswer>((resolve) => {
+    onAnswer = resolve;
+  });
   const message: ThreadMessage = { request: { url, method, headers, body: Buffer.concat(chunks) } };
   parentPort!.postMessage(message);
-  const [answer] = (await answered) as [RemoteAnswer];
+  const answer = await answered;
   if ('refused' in answer) throw new ReveilleError(answer.refused.code as 'unavailable', answer.refused.message);
   const content = (async function* () {
     yield answer.body;
@@ -47,13 +54,18 @@ function failureOf(thrown: unknown): { code: string; message: string } {
   return { code: 'invalid_request', message: `git could not do this: ${message.slice(0, 2000)}` };
 }
 
-const files = new Beneath(root);
-let message: ThreadMessage;
-try {
-  message = { text: await perform(job, { root, files, http: { request } }) };
-} catch (thrown) {
-  message = { failed: failureOf(thrown) };
-} finally {
-  files.close();
+async function answerTo(job: Job): Promise<ThreadMessage> {
+  const files = new Beneath(root);
+  try {
+    return { text: await perform(job, { root, files, http: { request } }) };
+  } catch (thrown) {
+    return { failed: failureOf(thrown) };
+  } finally {
+    files.close();
+  }
 }
-parentPort!.postMessage(message);
+
+parentPort!.on('message', (message: JobMessage | { answer: RemoteAnswer }) => {
+  if ('answer' in message) onAnswer(message.answer);
+  else void answerTo(message.job).then((answer) => parentPort!.postMessage(answer));
+});

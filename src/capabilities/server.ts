@@ -68,7 +68,7 @@ export function startCapability(options: CapabilityOptions): ServedConnection {
     git() {
       const git = new GitRunner({ clock, root: new Workspace(options.workspace ?? '').root });
       const remotes = new Remotes(clock, options.remotes ?? '', options.gitToken);
-      closers.push(() => remotes.close());
+      closers.push(async () => void (await Promise.all([remotes.close(), git.close()])));
       return (server) => addGit(server, git, remotes);
     },
     shell() {

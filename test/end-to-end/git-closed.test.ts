@@ -8,6 +8,8 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { perform } from '../../src/capabilities/git-operations.ts';
+import { Beneath } from '../../src/kit/files/beneath.ts';
 import { eventually } from '../support/eventually.ts';
 import { atEnd, listening } from '../support/temporary.ts';
 import { hasBubblewrap } from '../support/tools.ts';
@@ -25,8 +27,11 @@ type Node = { id: string; kind: 'call'; tool: string; args: object };
 async function startHouse(t: TestContext, { separation, as }: { separation: string; as?: typeof NOBODY }) {
   const folder = mkdtempSync(join(tmpdir(), 'reveille-git-'));
   atEnd(t, () => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }));
-  const [home, workspace, marks] = [join(folder, 'home'), join(folder, 'home', 'workspace'), join(folder, 'marks')];
-  for (const made of [home, workspace, marks]) mkdirSync(made, { recursive: true });
+  const home = join(folder, 'home');
+  const workspace = join(home, 'workspace');
+  // In the workspace, where the sandbox lets a program write.
+  const marks = join(workspace, 'marks');
+  mkdirSync(marks, { recursive: true });
   const seed = join(home, 'approver-seed');
   writeFileSync(seed, `${SECRET}\n`);
   let asked = 0;
@@ -43,21 +48,27 @@ async function startHouse(t: TestContext, { separation, as }: { separation: stri
   writeFileSync(program, `#!/bin/sh\n${steal}\n`);
   chmodSync(program, 0o755);
   const nested = join(workspace, 'outer', 'nested');
-  mkdirSync(join(nested, '.git', 'refs', 'heads'), { recursive: true });
-  mkdirSync(join(nested, '.git', 'objects'), { recursive: true });
-  writeFileSync(join(nested, '.git', 'HEAD'), 'ref: refs/heads/main\n');
+  mkdirSync(nested, { recursive: true });
+  writeFileSync(join(nested, 'file.txt'), 'text\n');
+  const files = new Beneath(workspace);
+  for (const job of [
+    { operation: 'init', folder: 'outer/nested', branch: 'main' },
+    { operation: 'add', folder: 'outer/nested', paths: ['.'] },
+    { operation: 'commit', folder: 'outer/nested', message: 'nested' },
+  ] as const)
+    await perform(job, { root: workspace, files, http: { request: () => Promise.reject(new Error('no remote')) } });
+  files.close();
   writeFileSync(
     join(nested, '.git', 'config'),
     `[core]\n\tbare = false\n[filter "x"]\n\tclean = ${program}\n\tsmudge = ${program}\n`,
   );
   writeFileSync(join(nested, '.gitattributes'), '* filter=x\n');
-  writeFileSync(join(nested, 'file.txt'), 'text\n');
+  // As long as before: only the content, which the filter cleans, says whether it changed.
+  writeFileSync(join(nested, 'file.txt'), 'next\n');
   writeFileSync(join(workspace, 'outer', 'own.txt'), 'text\n');
   if (as) {
     const all = readdirSync(folder, { recursive: true, encoding: 'utf8' });
-    for (const path of [folder, ...all.map((name) => join(folder, name))]) {
-      chownSync(path, as.uid, as.gid);
-    }
+    for (const path of [folder, ...all.map((name) => join(folder, name))]) chownSync(path, as.uid, as.gid);
   }
   for (const [name, target] of [
     ['linked', join(folder, 'made-by-init')],
