@@ -52,8 +52,9 @@ const done = new Set<string>();
 async function faultsOf(command: string, exports: string, rule: Rule | undefined): Promise<string[]> {
   const line = (await rule?.run?.(command, world)) ?? command;
   const typed = line.replace(/^npx /, '');
-  if (done.has(typed)) return [];
-  done.add(typed);
+  // The same words in another home, or with other secrets, are another command.
+  if (done.has(exports + typed)) return [];
+  done.add(exports + typed);
   const { ran, failed } = await shell.run(exports + line);
   const wrong = ran.filter(({ status }) => status !== (rule?.status ?? 0));
   if (ran.length === 0) return [`${line}: ${failed ?? 'it ran nothing of ours'}`];

@@ -29,10 +29,19 @@ const aDoneIntent = once((world) => world.doneIntent());
 const aMachine = once((world) =>
   world.json('machine', 'put', 'alice', '--provider', 'http', '--url', 'http://127.0.0.1:8080'),
 );
-const database = once(async (world) => {
+const postgres = once(async (world) => {
   const server = await startPostgres();
   world.owner.after(() => server.stop('immediate'));
-  return server.uri();
+  return server;
+});
+const database = once(async (world) => (await postgres(world)).uri());
+const fleetDatabase = once(async (world) => {
+  const server = await postgres(world);
+  return server.uri(await server.createDatabase());
+});
+const fleetPorts = once(async () => {
+  const names = ['CHRONOS_PORT', 'ROUTER_PORT', 'ROUTER_PUBLIC_PORT', 'EXECUTOR_PORT'];
+  return (await Promise.all(names.map(async (name) => `${name}=${await freePort()}`))).join(' ');
 });
 const secrets = {
   EXECUTOR_TOKEN: '5'.repeat(64),
@@ -168,6 +177,20 @@ export const RULES: readonly Rule[] = [
   },
   // A fleet's executor.
   { shown: /EXECUTOR_DATA_DIR|NEO_EXECUTOR_URL|submitter add --user|^export NEO_EXECUTOR/, run: ofFleet },
+  // A fleet's first start: a home, ports and a database of its own.
+  {
+    shown: /^export REVEILLE_HOME=\/etc\/reveille/,
+    run: async (_, world) => `export REVEILLE_HOME=${world.person}/fleet ${await fleetPorts(world)}`,
+  },
+  {
+    shown: /reveille init --postgres postgres:\/\/chronos:password@/,
+    run: async (line, world) => line.replace(/postgres:\S+/, await fleetDatabase(world)),
+  },
+  { shown: /reveille init --postgres/, run: (line, { person }) => `REVEILLE_HOME=${person}/another-fleet ${line}` },
+  {
+    shown: /reveille agent enroll --from agents.jsonl/,
+    run: (line) => `printf '{"label": "agent-%s"}\\n' $(seq 50) > agents.jsonl && ${line}`,
+  },
   // The agent that alarms wake is another one from here on.
   {
     shown: /reveille machine turns --fire/,
