@@ -130,7 +130,8 @@ test('every module of ours finds what it imports, and every command has its help
   const { program } = installed;
   const root = join(program, '..', '..');
   // Programs of their own, which begin to work when they are loaded.
-  const programs = ['src/kit/sqlite/checkpoint-thread.js', 'src/router/reaper/main.js'];
+  const threads = ['src/capabilities/git-thread.js', 'src/kit/sqlite/checkpoint-thread.js'];
+  const programs = [...threads, 'src/router/reaper/main.js'];
   const modules = globSync('{src,examples}/**/*.js', { cwd: root, exclude: ['src/console/assets/**'] });
   const { stdout } = await script(`
     for (const name of ${JSON.stringify(modules.filter((name) => !programs.includes(name)))})
