@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
@@ -234,4 +234,13 @@ test('an agent whose token would be lost is not replaced, and without a word the
     /Wakes go to the http machine .*To wake Claude Code in this folder: reveille connect claude --wake/,
   );
   assert.equal((await machines.show(owner)).provider, 'http');
+});
+
+test('a test alarm that the router refuses ends at once with the reason, and is not left behind', async (t) => {
+  const house = await bench(t);
+  rmSync(join(house.person, 'bin', 'claude'));
+  const { status, stderr } = await house.attempt(['claude', '--yes', '--wake', '--test']);
+  assert.equal(status, 1);
+  assert.match(stderr, /the test alarm that starts a session: .*"claude" is not on the PATH of the router/);
+  assert.equal((await house.client.listAlarms({ status: 'active' })).alarms.length, 0);
 });
