@@ -130,7 +130,9 @@ test('every module of ours finds what it imports, and every command has its help
   const { program } = installed;
   const root = join(program, '..', '..');
   // Programs of their own, which begin to work when they are loaded.
-  const threads = ['src/capabilities/git-thread.js', 'src/kit/sqlite/checkpoint-thread.js'];
+  const threads = ['capabilities/git', 'capabilities/page-text', 'kit/sqlite/checkpoint'].map(
+    (name) => `src/${name}-thread.js`,
+  );
   const programs = [...threads, 'src/router/reaper/main.js'];
   const modules = globSync('{src,examples}/**/*.js', { cwd: root, exclude: ['src/console/assets/**'] });
   const { stdout } = await script(`
