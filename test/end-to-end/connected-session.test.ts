@@ -3,23 +3,27 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { PROGRAM } from '../../src/cli/home/package-root.ts';
 import { createRouterClient } from '../../src/router/client.ts';
 import { type Outcome, reveilleProcess } from '../support/command-line.ts';
 import { eventually } from '../support/eventually.ts';
 import { type Installation, startInstallation } from '../support/installation.ts';
+import { watchedIn } from '../support/pseudo-terminal.ts';
 import { callsIn, installAgent } from '../support/stand-ins/agents/executable.ts';
 import { atEnd, temporaryFolder } from '../support/temporary.ts';
+import { needs } from '../support/tools.ts';
 
 const OPEN_SESSION = fileURLToPath(new URL('../support/stand-ins/agents/open-session.ts', import.meta.url));
 
 type Bench = Omit<Installation, 'attempt'> & {
   person: string;
   work: string;
+  env: Record<'HOME' | 'PATH' | 'REVEILLE_HOME', string>;
   /** `reveille connect …` in the working folder. */
   connect(...words: string[]): Promise<string>;
   /** Begins a session that exists, as a CLI in a terminal. */
@@ -64,6 +68,7 @@ async function bench(t: TestContext): Promise<Bench> {
     ...house,
     person,
     work,
+    env,
     attempt,
     async connect(...words) {
       const { status, stdout, stderr } = await attempt(words);
@@ -234,4 +239,32 @@ test('an agent whose token would be lost is not replaced, and without a word the
     /Wakes go to the http machine .*To wake Claude Code in this folder: reveille connect claude --wake/,
   );
   assert.equal((await machines.show(owner)).provider, 'http');
+});
+
+test('a test alarm that the router refuses ends at once with the reason, and is not left behind', async (t) => {
+  const house = await bench(t);
+  rmSync(join(house.person, 'bin', 'claude'));
+  const { status, stderr } = await house.attempt(['claude', '--yes', '--wake', '--test']);
+  assert.equal(status, 1);
+  assert.match(stderr, /the test alarm that starts a session: .*"claude" is not on the PATH of the router/);
+  assert.equal((await house.client.listAlarms({ status: 'active' })).alarms.length, 0);
+});
+
+test('at a terminal connect says where wakes go, offers this folder, and ends with the test that was agreed to', {
+  skip: needs('script'),
+}, async (t) => {
+  const house = await bench(t);
+  // The shell that `script` starts goes to the folder first: a terminal has no option for it.
+  const words = ['sh', '-c', 'cd "$0" && exec "$@"', house.work, process.execPath, PROGRAM, 'connect', 'claude'];
+  const screen = watchedIn({ columns: 200, rows: 60 }, words, house.env);
+  atEnd(t, () => screen.end());
+  await screen.until(/Write this\? \[y\/N\] ?$/);
+  await screen.type('y\r', /Wakes go to [^\n]+\. Let them start Claude Code in [^\n]*work and [^\n]*\? \[y\/N\] ?$/);
+  await screen.type('y\r', /Try it with two short turns of it\? \[y\/N\] ?$/);
+  assert.deepEqual(callsIn(house.person), []);
+  assert.equal(await screen.ended('y\r'), 0);
+  const said = screen.all().join('\n');
+  assert.match(said, /Wakes of alarms go to claude in .*work/);
+  const [, session] = /Tested: one alarm started the session (\S+), and the next one resumed it/.exec(said)!;
+  assert.deepEqual(callsIn(house.person)[1]!.argv.slice(0, 3), ['-p', '--resume', session]);
 });

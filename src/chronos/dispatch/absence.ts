@@ -28,7 +28,7 @@ export class Absence {
   #cancel: CancelTimer = () => {};
   #seen: { now: number; monotonic: number; sinceBoot: number };
 
-  /** @param folder where the file lies; without it, as other replicas may have run, only sleeps are known */
+  /** @param folder has the file; without it only sleeps and stalls are known, as other replicas may have run */
   constructor(folder: string | undefined, clock: Clock, log: Logger) {
     this.#clock = clock;
     this.#log = log;

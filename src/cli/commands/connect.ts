@@ -130,7 +130,7 @@ async function asked(context: CliContext, question: string): Promise<boolean | u
 async function agreed(context: CliContext): Promise<boolean> {
   const answer = await asked(context, 'Write this?');
   if (answer !== undefined) return answer;
-  throw new UsageError('nobody is here to look at it: add --yes to write it, or --print to see it without writing');
+  throw new UsageError('a change is confirmed at a terminal; without one, --yes writes it and --print only shows it');
 }
 
 /** What became of the wake target, for programs and in words. */

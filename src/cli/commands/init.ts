@@ -28,12 +28,12 @@ function sectionsOf(postgres: string): readonly Section[] {
         {
           name: 'CHRONOS_POSTGRES_URI',
           value: postgres,
-          about: 'The database. Several hosts may stand in the address.',
+          about: 'The database. The address may name several hosts.',
         },
         {
           name: 'CHRONOS_ENROLLMENT',
           value: 'required',
-          about: 'Only keys that "reveille agent enroll" let in are accepted.',
+          about: 'chronosd accepts only keys that "reveille agent enroll" enrolled.',
         },
         { name: 'CHRONOS_TOKEN', value: transport, about: 'The bearer of every agent and client of chronosd.' },
         secret('CHRONOS_AGENT_AUTH_SECRET', 'Seals the tokens that a proof of identity gives.'),

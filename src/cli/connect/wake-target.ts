@@ -121,7 +121,7 @@ export type WakeTest = { readonly session: string; readonly replies: readonly st
 /**
  * Sets two alarms, one after the other: the first starts a session, the second resumes it.
  *
- * @throws ReveilleError `unavailable` when a turn fails, does not end, or does not resume the session
+ * @throws ReveilleError `unavailable` when a wake or a turn fails, a turn does not end, or does not resume the session
  */
 export async function testWakeTarget(context: CliContext): Promise<WakeTest> {
   const { clock } = context;
@@ -137,7 +137,7 @@ export async function testWakeTarget(context: CliContext): Promise<WakeTest> {
       wake_message: TEST_MESSAGE,
       conversation_id: conversation,
     } as const;
-    await chronos.createAlarm({ ...alarm, label: 'test of connect' });
+    const { id } = await chronos.createAlarm({ ...alarm, label: 'test of connect' });
     const until = clock.now() + TEST_LIMIT_MS;
     for (;;) {
       const { turns: found } = await router.turns(user, { conversation_id: conversation });
@@ -146,11 +146,13 @@ export async function testWakeTarget(context: CliContext): Promise<WakeTest> {
         turns.push(found[0]!);
         break;
       }
-      if (clock.now() > until)
-        throw new ReveilleError(
-          'unavailable',
-          `the test alarm that ${step} a session has not ended: reveille machine turns`,
-        );
+      const refused = found.length > turns.length ? undefined : (await chronos.getAlarm(id)).last_error;
+      if (refused !== undefined || clock.now() > until) {
+        // It would fire again after this command has ended.
+        await chronos.cancelAlarm(id);
+        const why = refused ?? 'its turn has not ended; reveille machine turns shows it';
+        throw new ReveilleError('unavailable', `the test alarm that ${step} a session: ${why}`, { retryable: false });
+      }
       await wait(clock, POLL_MS);
     }
     const { status, error } = turns.at(-1)!;

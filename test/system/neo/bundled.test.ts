@@ -57,7 +57,7 @@ describe('the manifest that ships', () => {
       },
       {
         alias: 'shell',
-        why: 'there is no program bwrap and REVEILLE_SHELL_WITHOUT_WALLS is not set; install bubblewrap, which builds the room that commands run in',
+        why: 'there is no program bwrap and REVEILLE_SHELL_WITHOUT_WALLS is not set; install bubblewrap, which builds the sandbox that commands run in',
       },
       {
         alias: 'browser',
