@@ -8,6 +8,11 @@ import { MAX_PACK_BYTES } from './git-files.ts';
 import type { RemoteAnswer, RemoteRequest } from './git-thread.ts';
 
 const EXCHANGE_MS = 120_000;
+/**
+ * What some servers decode into a path that begins otherwise: nginx resolves `/team/..%2fother` to `/other`, and servlet
+ * containers read `..;` as `..`. A `..` alone is resolved when the address is parsed.
+ */
+const LEAVING_PATH = /%(?:2f|5c|00|25)|\/(?:\.|%2e){1,2};/i;
 
 /** Sends the requests of one operation. */
 export type Remote = {
@@ -49,6 +54,8 @@ export class Remotes {
       throw new ReveilleError('invalid_request', 'url must not hold a user name or a password');
     if (address.search !== '' || address.hash !== '')
       throw new ReveilleError('invalid_request', 'url must have no query and no fragment');
+    if (LEAVING_PATH.test(address.pathname))
+      throw new ReveilleError('invalid_request', 'url must have no encoded slash or backslash and no ".." in its path');
     const fits = (prefix: URL) =>
       prefix.origin === address.origin && `${address.pathname}/`.startsWith(`${prefix.pathname.replace(/\/+$/, '')}/`);
     if (!this.#allowed.map((entry) => new URL(entry)).some(fits)) {

@@ -263,6 +263,9 @@ export class WorkTree {
       for (const { path, to } of needed) {
         if (to === undefined || to.mode === '160000') continue;
         const content = await repository.readBlob(to.oid);
+        // A tool that writes through such a link would write settings and hooks under a name that no rule knows.
+        if (to.mode === '120000' && content.toString('utf8').split(/[/\\]/).some(isGitName))
+          refuse(`git does not go on: ${shown(path)} is a symbolic link into a .git folder; nothing was changed`);
         bytes += content.length;
         if (bytes <= 4 * MAX_FILE_BYTES) contents.set(path, content);
       }

@@ -18,8 +18,8 @@ type Indexed = {
   readonly to: number;
   readonly members?: ReadonlyMap<string, Indexed>;
   readonly elements?: readonly Indexed[];
-  /** Whether a number in it is not one that a double keeps. */
-  readonly isInexact: boolean;
+  /** What is wrong with the first number in it that no double keeps. */
+  readonly inexact?: string | undefined;
   readonly forbiddenName?: string | undefined;
 };
 
@@ -49,10 +49,13 @@ function indexOf(source: string): Indexed {
       ...{ from, to },
       ...(first === '{' && { members: new Map(inner as [string, Indexed][]) }),
       ...(first === '[' && { elements: inner.map(([, element]) => element) }),
-      isInexact:
+      // Found once for each number: values are in one another, and reading each again would take quadratic time.
+      inexact:
         first === '{' || first === '['
-          ? inner.some(([, { isInexact }]) => isInexact)
-          : /[-\d]/.test(first) && !isExact(source.slice(from, to)),
+          ? inner.map(([, { inexact }]) => inexact).find((text) => text !== undefined)
+          : /[-\d]/.test(first) && !isExact(source.slice(from, to))
+            ? strictnessProblem(source.slice(from, to), true)
+            : undefined,
       forbiddenName:
         inner.map(([key]) => key).find((key): key is string => FORBIDDEN.has(key)) ??
         inner.map(([, { forbiddenName }]) => forbiddenName).find((name) => name !== undefined),
@@ -91,9 +94,8 @@ function valueAt(source: string, outermost: Indexed, pointer: string): FoundValu
     at = next;
   }
   const json = source.slice(at.from, at.to);
-  if (!at.isInexact) return { json, forbiddenName: at.forbiddenName };
-  const why = strictnessProblem(json, true);
-  return { missing: `what it finds cannot be carried exactly: ${why}; the tool would have to give it as text` };
+  if (at.inexact === undefined) return { json, forbiddenName: at.forbiddenName };
+  return { missing: `what it finds cannot be carried exactly: ${at.inexact}; the tool would have to give it as text` };
 }
 
 /**

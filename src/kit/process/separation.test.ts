@@ -102,6 +102,27 @@ test('a program writes to its folder and to what is declared, and to no start fi
   assert.deepEqual(written(project, { writable: hostile }), [project]);
 });
 
+test('a link in a folder that programs write makes nothing else writable', (t) => {
+  const at = house(t);
+  for (const folder of ['project/state', 'victim', 'home-of-data']) mkdirSync(at(folder), { recursive: true });
+  const written = (writable: string[], env: Record<string, string> = {}) =>
+    viewOf({ ...NO_PLACES, home: at('person') }, { command: ['x'], cwd: at('project'), env, writable }).shown.flatMap(
+      ({ path, writable: may }) => (may ? [path] : []),
+    );
+  const [project, state] = [at('project'), at('project', 'state')];
+  assert.deepEqual(written([`${state}/`]), [project, state]);
+  // Another program in the same folder does this.
+  rmSync(state, { recursive: true });
+  symlinkSync(at('victim'), state);
+  symlinkSync(at('victim'), at('home-of-data', 'sub'));
+  assert.deepEqual(written([`${state}/`, `${state}/deeper/`]), [project]);
+  assert.deepEqual(written([], { X_DATA_DIR: state }), [project]);
+  assert.deepEqual(written([at('home-of-data/'), at('home-of-data', 'sub/')]), [project, at('home-of-data')]);
+  // A link that the operator names, with no own folder around it, is followed.
+  symlinkSync(at('victim'), at('named'));
+  assert.deepEqual(written([at('named/')]), [project, at('victim')]);
+});
+
 test('a program reads files that the operator names, and none that the words of a model name', (t) => {
   const at = house(t);
   const key = at('home', 'keys', 'agent.key');

@@ -112,12 +112,18 @@ function namedPaths({ command, words = command, env }: WalledProgram): string[] 
   return [...new Set(parts.filter((part) => isAbsolute(part)))].map((path) => realOf(resolve(path)));
 }
 
-/** The folders that a program names as its own, and what its description lets it write. */
-function ownPaths({ env, writable = [] }: WalledProgram, cwd: string | undefined): string[] {
+/**
+ * The folders that a program names as its own, and what its description lets it write. A program that writes in one of
+ * them can replace a folder below it by a link, so a path that leaves another own folder through a link is not granted.
+ */
+function ownPaths({ cwd: given, env, writable = [] }: WalledProgram, cwd: string | undefined): string[] {
   const folders = Object.entries(env).flatMap(([name, value]) => (OWN_FOLDER.test(name) ? [value] : []));
   const declared = writable.filter((path) => path.endsWith('/') || realOrUndefined(path) !== undefined);
-  const paths = [...folders, ...declared].filter((path) => isAbsolute(path)).map((path) => realOf(resolve(path)));
-  return [...(cwd === undefined ? [] : [cwd]), ...paths];
+  const paths = [...folders, ...declared].filter((path) => isAbsolute(path)).map((path) => resolve(path));
+  const around = [...paths, ...(cwd === undefined ? [] : [cwd, resolve(given!)])];
+  const leaves = (path: string) =>
+    around.some((folder) => folder !== path && isWithin(path, folder) && !isWithin(realOf(path), realOf(folder)));
+  return [...(cwd === undefined ? [] : [cwd]), ...paths.filter((path) => !leaves(path)).map(realOf)];
 }
 
 /** What a program finds, by what there is to hide and what it names. Reads the disk and changes nothing. */

@@ -106,6 +106,28 @@ describe('beside the git program', { skip }, () => {
     assert.match(branches, /^ {2}side \w{7} first$/m);
   });
 
+  test('no link into a .git folder is made, and nothing else of a commit that has one', async (t) => {
+    for (const target of ['.git', '.git/hooks', './sub/../.GIT', 'sub/.git/config', '../x/git~1/hooks']) {
+      const { root, run, git } = open(t);
+      git('init', '--quiet', '--initial-branch=main');
+      put(root, 'a.txt', 'a\n');
+      git('add', '.');
+      git('commit', '--quiet', '--message', 'first');
+      git('switch', '--quiet', '--create', 'other');
+      put(root, 'a.txt', 'changed\n');
+      symlinkSync(target, join(root, 'docs'));
+      git('add', '.');
+      git('commit', '--quiet', '--message', 'second');
+      git('switch', '--quiet', 'main');
+      await assert.rejects(
+        run({ operation: 'switch', branch: 'other' }),
+        /"docs" is a symbolic link into a \.git folder/,
+      );
+      assert.equal(git('status', '--short', '--branch'), '## main', target);
+      assert.equal(lstatSync(join(root, 'docs'), { throwIfNoEntry: false }), undefined, target);
+    }
+  });
+
   test('what is staged, committed and checked out passes fsck, and git sees nothing left to do', async (t) => {
     const { root, run, git } = open(t);
     await run({ operation: 'init', branch: 'main' });

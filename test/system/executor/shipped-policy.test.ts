@@ -80,5 +80,13 @@ test('a write into a .git folder is asked, by whatever name a file system takes 
         assert.equal(effectOf(tool, args(path), unattended), 'allow', `${tool} ${argument} ${path}`);
     }
     assert.equal(effectOf('fs/read_text_file', { path: '.git/config' }, unattended), 'allow');
+    // The one file without which no folder is a bare repository.
+    for (const path of ['HEAD', '/w/x/HEAD', 'x/head', 'x/HEAD/y/..', 'x/HEAD/', 'x\\HEAD', 'HEAD::$DATA']) {
+      for (const tool of ['fs/write_file', 'fs/edit_file'])
+        assert.equal(effectOf(tool, { path }, unattended), 'ask', `${tool} ${path}`);
+      assert.equal(effectOf('fs/move_file', { source: 'a', destination: path }, unattended), 'ask', path);
+    }
+    for (const path of ['src/Head.tsx', 'AHEAD', 'HEADER', 'x/head.txt'])
+      assert.equal(effectOf('fs/write_file', { path }, unattended), 'allow', path);
   }
 });
