@@ -265,21 +265,28 @@ export class Repository {
   /** All files of a tree. */
   async tree(oid: string | undefined): Promise<Tree> {
     const files: Tree = new Map();
-    if (oid !== undefined) await this.#addTree(files, oid, '', 0);
+    if (oid !== undefined) await this.#addTree(files, new Map(), oid, '', 0);
     this.throwRefusal();
     return files;
   }
 
-  async #addTree(files: Tree, oid: string, prefix: string, depth: number): Promise<void> {
+  async #addTree(
+    files: Tree,
+    known: Map<string, git.TreeObject>,
+    oid: string,
+    prefix: string,
+    depth: number,
+  ): Promise<void> {
     if (depth > MAX_DEPTH) refuse(`git does not go on: a tree is more than ${MAX_DEPTH} folders deep`);
-    const { tree } = await git.readTree({ ...this.access, oid });
+    const tree = known.get(oid) ?? (await git.readTree({ ...this.access, oid })).tree;
+    known.set(oid, tree);
     const names = new Set<string>();
     for (const { path: name, mode, oid: of, type } of tree) {
       const path = prefix + name;
       requirePath(path);
       if (names.has(name)) refuse(`git does not go on: a tree names ${JSON.stringify(path.slice(0, 200))} twice`);
       names.add(name);
-      if (type === 'tree') await this.#addTree(files, of, `${path}/`, depth + 1);
+      if (type === 'tree') await this.#addTree(files, known, of, `${path}/`, depth + 1);
       else files.set(path, { oid: of, mode: modeOf(Number.parseInt(mode, 8)) });
       if (files.size > MAX_FILES) refuse(`git does not go on: a tree has more than ${MAX_FILES} files`);
     }

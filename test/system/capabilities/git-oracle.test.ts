@@ -167,7 +167,7 @@ describe('beside the git program', { skip }, () => {
   });
 
   test('a repository of some thousand files is staged, looked at and left within a few seconds each', async (t) => {
-    const { root, run, git } = open(t);
+    const { root, run, git } = open(t, { localMs: 120_000 });
     for (let n = 0; n < 4000; n++) put(root, `d${n % 40}/f${n}.txt`, `file ${n}\n`.repeat(20));
     put(root, '.gitignore', 'node_modules/\n*.log\n');
     const times: string[] = [];
@@ -240,7 +240,7 @@ describe('at their limits', () => {
   };
 
   test('a tree of trees that unfolds into millions of files is refused', async (t) => {
-    const { root, run } = open(t);
+    const { root, run } = open(t, { localMs: 120_000 });
     await run({ operation: 'init', branch: 'main' });
     let [mode, oid] = ['100644', plant(root, 'blob', Buffer.from('x'))];
     for (let level = 0; level < 12; level++) {
@@ -255,7 +255,7 @@ describe('at their limits', () => {
   });
 
   test('an object that unfolds into gigabytes ends with an error, and its memory is given back', async (t) => {
-    const { root, run } = open(t, { maxGrowthBytes: 256 * 1024 * 1024 });
+    const { root, run } = open(t, { maxGrowthBytes: 256 * 1024 * 1024, localMs: 120_000 });
     await run({ operation: 'init', branch: 'main' });
     // A megabyte of zeros, again and again: each piece stands for itself.
     const deflate = createDeflate();
