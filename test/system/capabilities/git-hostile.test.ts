@@ -18,7 +18,7 @@ import {
   usualJobs,
 } from './hostile-git.ts';
 
-const BY_CHANCE = rounds(40, 3000);
+const BY_CHANCE = rounds(40, 1000);
 /** Of the attempts by hand, each or every second. */
 const STEP = rounds(2, 1);
 

@@ -13,6 +13,7 @@ import {
   readdirSync,
   readFileSync,
   readlinkSync,
+  realpathSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -40,7 +41,8 @@ export type Attempt = {
   readonly jobs?: (site: Site) => Job[];
 };
 
-export function makeSite(folder: string): Site {
+export function makeSite(given: string): Site {
+  const folder = realpathSync(given);
   const [workspace, outside, marks] = [join(folder, 'workspace'), join(folder, 'outside'), join(folder, 'marks')];
   for (const made of [workspace, outside, marks, join(outside, 'folder')]) mkdirSync(made, { recursive: true });
   const canary = `CANARY-${createHash('sha1').update(folder).digest('hex')}`;
@@ -166,8 +168,11 @@ export function freshRepository(site: Site, template: string): string {
   return at;
 }
 
-/** Replaces whatever is at a path. */
+/** Replaces whatever is at a path. A link in the way is an error: what a test removes is in the folder of the test. */
 function put(path: string, make: (path: string) => void): void {
+  let existing = dirname(path);
+  while (lstatSync(existing, { throwIfNoEntry: false }) === undefined) existing = dirname(existing);
+  if (realpathSync(existing) !== existing) throw new Error(`${existing} leads elsewhere`);
   rmSync(path, { recursive: true, force: true });
   mkdirSync(dirname(path), { recursive: true });
   make(path);
