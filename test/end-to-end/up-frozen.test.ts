@@ -85,6 +85,7 @@ const ASKS_THE_EXECUTOR = [
 const ASKS_NOBODY = [
   'agent whoami',
   'approver show',
+  'init',
   'approver reset --user somebody',
   'approver seal',
   'approver unseal',

@@ -11,7 +11,7 @@ import { parseModelConfig } from '../../kit/model/settings.ts';
 import { bundledManifest } from '../../mcp-host/bundled-programs.ts';
 import { parseNeoConfig } from '../../neo/config.ts';
 import { checkFiles } from '../../neo/tools/agreed.ts';
-import { manifestVariables } from '../../neo/tools/settings.ts';
+import { manifestNeeds } from '../../neo/tools/settings.ts';
 import { parseRouterConfig } from '../../router/config.ts';
 import { labelOf } from '../access/chronos.ts';
 import type { CliContext } from '../context.ts';
@@ -74,7 +74,7 @@ export async function checkNeoFiles(context: CliContext): Promise<Check> {
     if (tools === undefined) return { name, status: 'note', detail: 'has no tools, as its settings say' };
     const url = 'http://127.0.0.1:9096';
     const later = { NEO_CHRONOS_URL: url, REVEILLE_CHRONOS_URL: url, MATRIX_CHRONOS_URL: url };
-    await manifestVariables(tools, { ...later, ...known });
+    await manifestNeeds(tools, { ...later, ...known });
     checkFiles(tools, { ...later, ...known }, context.home.path);
     return { name, status: 'ok', detail: 'its settings can be read; its manifest, its lock and its skill agree' };
   } catch (error) {

@@ -13,7 +13,7 @@ import { type AgentIdentity, agentIdentity } from '../../kit/identity/agent.ts';
 import { loadOrCreateKey } from '../../kit/identity/keys.ts';
 import { parseNeoConfig } from '../../neo/config.ts';
 import { checkFiles } from '../../neo/tools/agreed.ts';
-import { manifestVariables, type ToolConfig } from '../../neo/tools/settings.ts';
+import { manifestNeeds, type ToolConfig } from '../../neo/tools/settings.ts';
 import { createRouterClient, type RouterClient } from '../../router/client.ts';
 import { parseRouterConfig } from '../../router/config.ts';
 import { type RunningRouter, startRouter } from '../../router/daemon.ts';
@@ -260,11 +260,12 @@ async function registerNeo(
     MATRIX_CHRONOS_URL: chronos.url,
     ...compiledIn(context.settings.NEO_DATA_DIR),
   };
-  const { env, values } = await neoEnvironment(handedOn, own, tools, chronos.url);
+  const { env, values, writable } = await neoEnvironment(handedOn, own, tools, chronos.url);
   Object.assign(environment, values);
   const neo: MachinePut = {
     provider: 'process',
-    spec: { command: [process.execPath, PROGRAM, 'neo'], env },
+    // Its servers run in the sandbox of Neo: what they may write, Neo must be able to write.
+    spec: { command: [process.execPath, PROGRAM, 'neo'], env, ...(writable.length > 0 && { writable: [...writable] }) },
     idle_seconds: NEO_IDLE_SECONDS,
   };
   const machines = createRouterClient({ url: router.url, token: settings.ROUTER_ADMIN_TOKEN });
@@ -365,22 +366,25 @@ function executorOfNeo({ NEO_EXECUTOR_URL }: Settings, own: { url: string; token
  *
  * @param settings what names stand for
  * @param own what is no secret and decided here
- * @returns also the values, which the router keeps in memory
+ * @returns also the values, which the router keeps in memory, and the folders that the servers may write
  */
 async function neoEnvironment(
   settings: Settings,
   own: Record<string, string>,
   tools: ToolConfig | undefined,
   chronosUrl: string,
-): Promise<{ env: Record<string, string>; values: Settings }> {
+): Promise<{ env: Record<string, string>; values: Settings; writable: readonly string[] }> {
   // What else Neo will have when it reads the manifest.
   const receipts = { NEO_CHRONOS_URL: chronosUrl, REVEILLE_CHRONOS_URL: chronosUrl };
-  const referred = tools ? await manifestVariables(tools, { ...settings, ...receipts, ...own }) : [];
+  const { variables: referred, writable } = tools
+    ? await manifestNeeds(tools, { ...settings, ...receipts, ...own })
+    : { variables: [], writable: [] };
   const wanted = new Set([...HANDED_ON, ...HANDED_ON_TO_SERVERS, 'MATRIX_CHRONOS_TOKEN', ...referred]);
   const names = [...wanted].filter((name) => !(name in own) && !(name in receipts) && settings[name]);
   const inMemory = (name: string) => `${IN_MEMORY}${name}`;
   return {
     env: { ...Object.fromEntries(names.map((name) => [name, `\${${inMemory(name)}}`])), ...own },
     values: Object.fromEntries(names.map((name) => [inMemory(name), settings[name]])),
+    writable,
   };
 }

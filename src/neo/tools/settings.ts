@@ -103,19 +103,24 @@ export function parseToolConfig(settings: Settings, dataDir: string): ToolConfig
 }
 
 /**
- * The variables that the servers of the manifest refer to; none for those that ship, which run with what Neo has.
+ * What the servers of the manifest need of the machine that Neo is: the variables that they refer to, and the folders
+ * that they may write. Nothing for those that ship, which run with what Neo has.
  *
  * @param variables as the manifest will be read with
  * @throws ReveilleError `invalid_request` for a manifest that is wrong, naming every place
  */
-export async function manifestVariables(
+export async function manifestNeeds(
   { manifest, workspace }: ToolConfig,
   variables: Settings,
-): Promise<readonly string[]> {
-  if (typeof manifest !== 'object') return [];
+): Promise<{ variables: readonly string[]; writable: readonly string[] }> {
+  if (typeof manifest !== 'object') return { variables: [], writable: [] };
   const { loadManifest } = await import('../../mcp-host/manifest.ts');
   // Where both really are matters to servers that run, and to nothing here.
   const folders = { NEO_WORKSPACE: workspace, NEO_TOOL_OUTPUT: workspace };
   const { servers } = loadManifest(manifest.path, { ...variables, ...folders });
-  return [...new Set(servers.flatMap((server) => server.variables))];
+  const writable = servers.flatMap(({ link }) => (link.kind === 'stdio' ? (link.writable ?? []) : []));
+  return {
+    variables: [...new Set(servers.flatMap((server) => server.variables))],
+    writable: [...new Set(writable.map((folder) => folder.replace(/\/+$/, '') || '/'))],
+  };
 }
