@@ -10,6 +10,8 @@ import type { ServiceManager } from './manager.ts';
 
 const START_MS = 60_000;
 const LOOK_MS = 250;
+/** How often the log of a service that failed is read again where it has no error yet. */
+const LOG_LOOKS = 12;
 /** A service that has failed so often will not get better by waiting. */
 const FAILURES = 3;
 const DOCTOR_MS = 60_000;
@@ -20,10 +22,14 @@ export type Health =
   | { readonly healthy: true; readonly run: RunRecord }
   | { readonly healthy: false; readonly why: string };
 
-/** The line of a log that says most about why something ended. */
-function reasonIn(lines: readonly string[]): string {
-  const error = lines.findLast((line) => /error: /i.test(line)) ?? lines.at(-1);
-  return error?.replace(/^.*?error: /i, '') ?? 'it has said nothing';
+/** The line of a log that says most about why a service ended. The log may be written later than the service ends. */
+async function reasonOf({ clock }: CliContext, manager: ServiceManager, name: string): Promise<string> {
+  for (let looks = 0; ; looks++) {
+    const lines = await manager.lastLines(name, 40);
+    const error = lines.findLast((line) => /error: /i.test(line));
+    if (error === undefined && looks < LOG_LOOKS) await wait(clock, LOOK_MS);
+    else return (error ?? lines.at(-1))?.replace(/^.*?error: /i, '') ?? 'it has said nothing';
+  }
 }
 
 /** Waits until a service that was just started answers, or has failed. */
@@ -39,7 +45,7 @@ export async function whenUp(context: CliContext, manager: ServiceManager, name:
     if (failures >= FAILURES) break;
     await wait(clock, LOOK_MS);
   }
-  return { healthy: false, why: reasonIn(await manager.lastLines(name, 40)) };
+  return { healthy: false, why: await reasonOf(context, manager, name) };
 }
 
 /** The checks of a program's doctor that are broken, by name, with what was found. `undefined` when it said nothing. */
