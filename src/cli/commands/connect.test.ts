@@ -196,7 +196,7 @@ describe('what is refused changes nothing', () => {
       [['toString'], /no client "toString"/],
       [['claude', '--without', 'x'], /--without takes alarms, time, hook/],
       [['claude-desktop', '--project'], /has no configuration for a folder/],
-      [['claude'], /add --yes to write it, or --print/],
+      [['claude'], /a change is confirmed at a terminal; without one, --yes writes it and --print only shows it/],
     ] as const) {
       const { status, stderr } = await connect(...words);
       assert.equal(status, 2, stderr);
