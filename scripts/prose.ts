@@ -4,16 +4,14 @@
  */
 import { createHash } from 'node:crypto';
 import { globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
 import { join, matchesGlob, relative, resolve } from 'node:path';
 import { TextlintKernel, type TextlintKernelOptions } from '@textlint/kernel';
 import { parseSync } from 'oxc-parser';
 
-const require = createRequire(import.meta.url);
-/** Rules and plugins of textlint are CommonJS; some export their value as `default`. */
-const moduleOf = (name: string) => {
-  const loaded = require(name);
-  return loaded.default ?? loaded;
+/** Rules and plugins of textlint are CommonJS; some of them export their value as `default`. */
+const pluginOf = (loaded: { default: unknown }) => {
+  const { default: exported } = loaded as { default: { default?: unknown } };
+  return (exported.default ?? exported) as never;
 };
 
 const ROOT = join(import.meta.dirname, '..');
@@ -153,14 +151,18 @@ function piecesOf(file: string, source: string): Piece[] {
 const terms = bannedTerms();
 const options: TextlintKernelOptions = {
   ext: '.md',
-  plugins: [{ pluginId: 'markdown', plugin: moduleOf('@textlint/textlint-plugin-markdown') }],
+  plugins: [{ pluginId: 'markdown', plugin: pluginOf(await import('@textlint/textlint-plugin-markdown')) }],
   rules: [
     {
       ruleId: 'terminology',
-      rule: moduleOf('textlint-rule-terminology'),
+      rule: pluginOf(await import('textlint-rule-terminology')),
       options: { defaultTerms: false, skip: ['Code', 'CodeBlock', 'Html'], terms },
     },
-    { ruleId: 'sentence-length', rule: moduleOf('textlint-rule-sentence-length'), options: { max: SENTENCE_MAX } },
+    {
+      ruleId: 'sentence-length',
+      rule: pluginOf(await import('textlint-rule-sentence-length')),
+      options: { max: SENTENCE_MAX },
+    },
   ],
 };
 

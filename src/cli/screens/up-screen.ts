@@ -10,7 +10,6 @@ import type { TurnOutcome } from '../../router/woken-turn.ts';
 import { VERSION } from '../../wire/version.ts';
 import { whereIs } from '../commands/machine.ts';
 import { type Home, homeAt } from '../home/home.ts';
-import { PROGRAM } from '../home/package-root.ts';
 import type { LocalAgent, LocalStack } from '../up/local-stack.ts';
 import type { Ring } from '../up/ring.ts';
 import { fit, wrap } from './columns.ts';
@@ -38,7 +37,7 @@ function preview(text: string): string {
   return printable(short);
 }
 
-/** Who listens where, and what to do next. */
+/** Addresses of the daemons, disabled capabilities, and the next steps. */
 export function greeting(
   out: Output,
   home: Home,
@@ -50,19 +49,21 @@ export function greeting(
   return [
     `${out.paint('bold', 'Reveille')} ${VERSION}`,
     '',
-    row('chronosd', stack.chronos.url, 'keeps alarms and fires them on time'),
-    row('router', stack.router.url, 'starts machines and delivers turns'),
-    row('executor', stack.executor.url, 'asks you before what cannot be undone'),
+    row('chronosd', stack.chronos.url, 'stores alarms and fires them'),
+    row('router', stack.router.url, 'starts machines and delivers wakes'),
+    row('executor', stack.executor.url, 'asks you before irreversible actions'),
     agentRow(stack.agent, row),
     row('home', tilde(home.path), 'keys, tokens and data'),
-    ...disabled.map((sentence) => `  ${'off'.padEnd(10)}${out.paint('dim', printable(sentence))}`),
+    ...disabled.map((sentence) => `  ${'disabled'.padEnd(10)}${out.paint('dim', printable(sentence))}`),
     ...(stack.noApprover === undefined ? [] : ['', out.paint('yellow', `  ${printable(stack.noApprover)}`)]),
     '',
-    `  ${out.paint('dim', 'Open the console')}  ${console}`,
-    ...(out.live ? [`                    ${out.paint('dim', 'works once; again with: npx reveille open')}`] : []),
-    `  ${out.paint('dim', 'Connect an agent')}  claude mcp add chronos${homeFlag(home)} -- ${process.execPath} ${PROGRAM} mcp`,
-    `  ${out.paint('dim', 'Set an alarm')}      npx reveille alarm set "Look at the build" --in 10m`,
-    `  ${out.paint('dim', 'Talk to it')}        npx reveille chat`,
+    `  ${out.paint('dim', 'Console')}           ${console}`,
+    ...(out.live
+      ? [`                    ${out.paint('dim', 'the address works once; again with: npx reveille open')}`]
+      : []),
+    `  ${out.paint('dim', 'Connect a client')}  ${homePrefix(home)}npx reveille connect`,
+    `  ${out.paint('dim', 'Set an alarm')}      npx reveille alarm set "Check the build" --in 10m`,
+    `  ${out.paint('dim', 'Chat')}              npx reveille chat`,
     `  ${out.paint('dim', 'Stop')}              Ctrl-C; alarms are kept`,
     '',
   ];
@@ -70,30 +71,30 @@ export function greeting(
 
 type Row = (name: string, where: string, what: string) => string;
 
-/** Who is woken, and where that is kept. */
+/** The agent that is woken. */
 function agentRow(agent: LocalAgent, row: Row): string {
   if (agent.kind === 'neo') return row('neo', ...neoWords(agent.running));
   const { state } = agent.machine;
-  if (state !== 'active') return row('agent', state, 'wakes are refused; see: npx reveille machine show');
+  if (state !== 'active') return row('agent', state, 'wakes are rejected; see: npx reveille machine show');
   return row('agent', fit(printable(whereIs(agent.machine)), 24), 'yours; Neo is not used');
 }
 
-/** A Neo that an earlier `up` left behind runs on, and is taken over. */
+/** A Neo from an earlier `up` may still run; this `up` adopts it. */
 function neoWords(running: string | undefined): [where: string, what: string] {
-  if (running === 'ready') return ['awake', 'was running already; rests when it has nothing to do'];
-  if (running === 'starting') return ['being looked at', 'was running already, or starts'];
-  return ['asleep', 'starts when an alarm rings'];
+  if (running === 'ready') return ['awake', 'was running already; stops when it is idle'];
+  if (running === 'starting') return ['starting', 'was running already, or starts'];
+  return ['asleep', 'starts when an alarm fires'];
 }
 
-/** What an MCP client must be told when the home is not where it would look. */
-function homeFlag(home: Home): string {
-  return home.path === homeAt(undefined).path ? '' : ` -e REVEILLE_HOME=${home.path}`;
+/** The variable that a command in another terminal needs for a home in another folder. */
+function homePrefix(home: Home): string {
+  return home.path === homeAt(undefined).path ? '' : `REVEILLE_HOME=${home.path} `;
 }
 
 /** The line for an alarm that `up` has set itself. */
 export function setLine(out: Output, now: number, dueAt: number): string {
   const seconds = Math.max(0, Math.ceil((dueAt - now) / 1000));
-  return `${out.paint('dim', timeOfDay(now))}  set   a welcome alarm; it rings in ${seconds} s, at ${timeOfDay(dueAt)}`;
+  return `${out.paint('dim', timeOfDay(now))}  set   a welcome alarm; it fires in ${seconds} s, at ${timeOfDay(dueAt)}`;
 }
 
 function nameOf({ fire: { alarm } }: Ring): string {
