@@ -102,7 +102,7 @@ const viewOf = (words: ReadonlyMap<string, ClassWord>) => (tool: ReviewedTool) =
 });
 
 const REMEDY =
-  'decide with --read, --natural or --escalate and the names, accept proposed reads with --yes-reads, accept changed tools with --accept, or run the command on a terminal',
+  'decide with --read, --natural or --escalate and the names, accept proposed reads with --yes-reads, accept changed tools with --accept, or run the command on a terminal';
 
 type Reviewed = {
   manifest: NeoManifest;
@@ -170,8 +170,7 @@ async function decide(context: CliContext, flags: ReviewFlags, { manifest, text,
 
 async function confirmed({ out }: CliContext, { path }: NeoManifest, diff: readonly string[], ask: Ask): Promise<void> {
   for (const line of ['', ...diff, '']) out.line(line);
-  if ((await ask(`Write this to ${path} and pin the tools? Type yes: `)).trim().toLowerCase() === 'yes')
-    return;
+  if ((await ask(`Write this to ${path} and pin the tools? Type yes: `)).trim().toLowerCase() === 'yes') return;
   throw new ReveilleError('forbidden', 'nothing was written');
 }
 
