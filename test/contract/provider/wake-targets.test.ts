@@ -6,7 +6,7 @@ import { DAEMON_PROVIDERS } from '../../../src/router/providers/descriptors.ts';
 import { type Installation, startInstallation } from '../../support/installation.ts';
 import { sharedOwner } from '../../support/temporary.ts';
 
-const PAGE = readFileSync(join(import.meta.dirname, '..', '..', '..', 'docs', 'wake-targets.md'), 'utf8');
+const PAGE = readFileSync(join(import.meta.dirname, '..', '..', '..', 'docs', 'reference', 'wake-targets.md'), 'utf8');
 const DAEMONS = DAEMON_PROVIDERS.map(({ name }) => name);
 
 let house: Installation;

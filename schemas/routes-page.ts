@@ -1,7 +1,4 @@
-/**
- * The parts of `docs/contracts.md` that are said elsewhere already: routes, error codes, an alarm's fields. Each stands between
- * `<!-- generated: NAME -->` and `<!-- end -->`; what is around them is written by hand.
- */
+/** `docs/reference/routes.md`: error codes, the HTTP routes of every daemon and the fields of an alarm, from the schemas. */
 import { z } from 'zod';
 import { machinePutSchema, machineViewSchema } from '../src/router/machines/machine-schema.ts';
 import { alarmCreateSchema, alarmViewSchema } from '../src/wire/alarm.ts';
@@ -11,7 +8,7 @@ import type { Route } from '../src/wire/route.ts';
 import { surfaceViewSchema } from '../src/wire/tool-surface.ts';
 import { turnViewSchema } from '../src/wire/turn.ts';
 import { chatRequestSchema, wakeRequestSchema } from '../src/wire/wake.ts';
-import { APIS } from './routes.ts';
+import { APIS, type Api } from './routes.ts';
 
 type Json = Record<string, unknown>;
 
@@ -24,10 +21,10 @@ const cell = (text: string) => text.replaceAll('|', '\\|');
 export const table = (heads: readonly string[], rows: readonly (readonly string[])[]) =>
   [heads, heads.map(() => '---'), ...rows].map((row) => `| ${row.map(cell).join(' | ')} |`).join('\n');
 
-/** The members of an object, optional ones with a question mark; alternatives with "or" between them. */
+/** The members of an object. Optional members end with a question mark; alternatives are joined with "or". */
 function membersOf(schema: Json): string {
   const choices = (schema.anyOf ?? schema.oneOf) as Json[] | undefined;
-  if (choices) return [...new Set(choices.map(membersOf).filter((words) => words !== ''))].join(' or ');
+  if (choices) return [...new Set(choices.map(membersOf).filter((text) => text !== ''))].join(' or ');
   const properties = schema.properties as Json | undefined;
   if (!properties) return '';
   const required = new Set(schema.required as string[] | undefined);
@@ -35,7 +32,7 @@ function membersOf(schema: Json): string {
   return code(`{${names.map((name) => (required.has(name) ? name : `${name}?`)).join(', ')}}`);
 }
 
-/** What stands in many routes, or is long, is told once below the table. */
+/** Schemas that several routes use, or that are long. The page lists each once, below the table. */
 const NAMED = new Map<z.ZodType, { name: string; io: 'input' | 'output' }>([
   [alarmViewSchema, { name: 'Alarm', io: 'output' }],
   [machineViewSchema, { name: 'Machine', io: 'output' }],
@@ -44,32 +41,34 @@ const NAMED = new Map<z.ZodType, { name: string; io: 'input' | 'output' }>([
   [surfaceViewSchema, { name: 'Surface', io: 'output' }],
   [wakeRequestSchema, { name: 'Wake', io: 'input' }],
   [chatRequestSchema, { name: 'Chat', io: 'input' }],
-  [machinePutSchema, { name: 'Place', io: 'input' }],
+  [machinePutSchema, { name: 'MachinePut', io: 'input' }],
 ]);
 
-const inWords = (schema: z.ZodType, io: 'input' | 'output') =>
-  schema === alarmCreateSchema ? 'the fields below' : (NAMED.get(schema)?.name ?? membersOf(jsonSchema(schema, io)));
+const describeSchema = (schema: z.ZodType, io: 'input' | 'output') =>
+  schema === alarmCreateSchema
+    ? '[alarm fields](#fields-of-an-alarm)'
+    : (NAMED.get(schema)?.name ?? membersOf(jsonSchema(schema, io)));
 
-function routeRow({ method, path, credential, query, body, data, text, status = 200 }: Route): string[] {
-  const given = [query && `query ${inWords(query, 'input')}`, body && inWords(body, 'input')].filter(
-    (words) => words !== undefined && words !== '',
+function routeRow({ method, path, summary, credential, query, body, data, text, status = 200 }: Route): string[] {
+  const given = [query && `query ${describeSchema(query, 'input')}`, body && describeSchema(body, 'input')].filter(
+    (text) => text !== undefined && text !== '',
   );
-  const answer = text ? 'text' : inWords(data, 'output');
+  const answer = text ? 'text' : describeSchema(data, 'output');
   return [
     code(`${method.toUpperCase()} ${path}`),
+    summary,
     credential,
     given.join('; '),
     `${status === 200 ? '' : `${status} `}${answer}`,
   ];
 }
 
-function routes(name: string): string {
-  const api = APIS.find((each) => each.name === name)!;
-  const all: readonly Route[] = Object.values(api.routes);
+function routes({ routes: routeTable }: Api): string {
+  const all: readonly Route[] = Object.values(routeTable);
   const used = new Set(all.flatMap(({ body, data }) => (body ? [body, data] : [data])));
-  const told = [...NAMED].filter(([schema]) => used.has(schema));
-  const lines = told.map(([schema, { name, io }]) => `- ${name}: ${membersOf(jsonSchema(schema, io))}`);
-  const rows = table(['Route', 'Credential', 'Takes', 'Answers'], all.map(routeRow));
+  const listed = [...NAMED].filter(([schema]) => used.has(schema));
+  const lines = listed.map(([schema, { name, io }]) => `- ${name}: ${membersOf(jsonSchema(schema, io))}`);
+  const rows = table(['Route', 'Purpose', 'Credential', 'Request', 'Response'], all.map(routeRow));
   return lines.length === 0 ? rows : `${rows}\n\n${lines.join('\n')}`;
 }
 
@@ -103,25 +102,24 @@ function fields(): string {
   return table(['Field', 'Value'], rows);
 }
 
-const PARTS: Readonly<Record<string, () => string>> = {
-  errors,
-  'alarm fields': fields,
-  ...Object.fromEntries(APIS.map(({ name }) => [`routes ${name}`, () => routes(name)])),
-};
+function api(one: Api): string {
+  return [
+    `## ${one.title}`,
+    `${one.description} It listens on 127.0.0.1:${one.port} by default. OpenAPI: \`schemas/${one.name}.openapi.json\`.`,
+    routes(one),
+  ].join('\n\n');
+}
 
-/**
- * The page with its generated parts as they should be.
- *
- * @throws Error for a part that nobody knows, and one that the page leaves out
- */
-export function contractsPage(text: string): string {
-  const left = new Set(Object.keys(PARTS));
-  const page = text.replace(/<!-- generated: (.+) -->\n[\s\S]*?<!-- end -->/g, (_, name: string) => {
-    const part = PARTS[name];
-    if (!part) throw new Error(`docs/contracts.md: nothing generates ${JSON.stringify(name)}`);
-    left.delete(name);
-    return `<!-- generated: ${name} -->\n${part()}\n<!-- end -->`;
-  });
-  if (left.size > 0) throw new Error(`docs/contracts.md has no place for ${[...left].join(', ')}`);
-  return page;
+/** The page, generated whole. */
+export function routesPage(): string {
+  return `${[
+    '# HTTP routes',
+    'This page is generated from the schemas (`npm run schemas`). [HTTP API](api.md) explains credentials, envelopes and the meaning of the routes. A name with `?` is optional.',
+    '## Error codes',
+    errors(),
+    ...APIS.map(api),
+    '## Fields of an alarm',
+    'The body of `POST /v1/alarms`.',
+    fields(),
+  ].join('\n\n')}\n`;
 }
