@@ -206,7 +206,7 @@ test('the examples of docs/reference/policies.md are read without a warning and 
         args,
         surface: tool === 'ledger/balance' ? 'natural' : 'escalate',
         amount: args.amount === undefined ? undefined : { value: args.amount, currency: args.currency! },
-        unattended: scene!.includes('nobody there'),
+        unattended: scene!.includes('unattended'),
         spends: spent ? [{ tool: tool!, value: spent[1]!, currency: spent[2]!, at: now }] : [],
         now,
       };
