@@ -45,7 +45,7 @@ for (const provider of DAEMONS) {
 
   test(`the page says for ${provider} what is needed, what happens, and what goes wrong`, () => {
     const section = sectionOf(provider);
-    for (const part of ['**You need**', '**A wake**', '**Sleep**', '| It says | What to do |'])
+    for (const part of ['**You need**', '**A wake**', '**Sleep**', '| Error | What to do |'])
       assert.ok(section.includes(part), part);
     const screen = section.split('\n').length;
     assert.ok(screen <= 50, `${screen} lines`);
