@@ -3,7 +3,7 @@
  *
  * The sources are compiled, the files that the program and its exports can load are traced, and just those are laid out
  * below `dist/package` as they lie in the repository: `src/cli/run.ts` is `src/cli/run.js` there. The dependencies come
- * along, pinned and without what nothing loads (docs/decisions/0050-the-package.md).
+ * along, pinned and without what nothing loads (docs/internals/decisions/0020-package-and-start.md).
  */
 import { execFileSync } from 'node:child_process';
 import {
@@ -35,7 +35,14 @@ const INSTALLED = join(ROOT, 'node_modules');
 
 /** Read while it runs, or looked up by people: as they lie. */
 const CARRIED = [
-  ...['LICENSE', 'README.md', 'CHANGELOG.md', 'agents/*', 'skills/**/*', 'docs/{*,errors/*}.md'],
+  ...[
+    'LICENSE',
+    'README.md',
+    'CHANGELOG.md',
+    'agents/*',
+    'skills/**/*',
+    'docs/{,start/,guides/,concepts/,reference/,reference/errors/,operate/}*.md',
+  ],
   // The marketplace and what it names, for those who add the installed package to their client.
   ...['.claude-plugin/*', 'integrations/**/*.{json,md,toml}', 'integrations/**/.*/*', 'integrations/**/.mcp.json'],
   ...['examples/*/*.{md,json,yaml}', '{src,examples}/**/migrations/*.sql'],

@@ -118,7 +118,7 @@ class Types {
   #known(name: string): string {
     if (!this.#taken.has(name)) {
       this.#taken.add(name);
-      this.#texts.push(`${name} = Any  # refers to itself; docs/contracts.md says what it is`);
+      this.#texts.push(`${name} = Any  # refers to itself; docs/reference/routes.md has its members`);
     }
     return name;
   }

@@ -1,4 +1,4 @@
-/** `docs/benchmarks.md`: written by the program, figures, verdicts and all. Pure. */
+/** `docs/internals/benchmarks.md`: written by the program, figures, verdicts and all. Pure. */
 import { WORKLOADS } from '../plan.ts';
 import type { Report } from '../results.ts';
 import { verdictsOf } from '../verdicts.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 
 const ROOT = join(import.meta.dirname, '..', '..');
-const page = readFileSync(join(ROOT, 'docs', 'sources.md'), 'utf8');
+const page = readFileSync(join(ROOT, 'docs', 'internals', 'sources.md'), 'utf8');
 
 /** The cells of the tables below a heading. */
 function rowsBelow(heading: string): string[][] {
@@ -58,12 +58,12 @@ test('every point that differs on purpose has a decision that is there', () => {
   for (const row of different) {
     const decisions = linked(row[4]!);
     assert.ok(decisions.length > 0, row.join(' | '));
-    for (const path of decisions) assert.ok(existsSync(join(ROOT, 'docs', path)), path);
+    for (const path of decisions) assert.ok(existsSync(join(ROOT, 'docs', 'internals', path)), path);
   }
 });
 
 test('the decision on chronometric answers the four open questions of the sources and names what they weigh', () => {
-  const decision = readFileSync(join(ROOT, 'docs', 'decisions', '0017-chronometric.md'), 'utf8');
+  const decision = readFileSync(join(ROOT, 'docs', 'internals', 'decisions', '0017-chronometric.md'), 'utf8');
   const questions = [...decision.matchAll(/^(\d)\. \*(.+?\?)\* (.+)/gm)].map(([, number, question]) => [
     number,
     question,

@@ -97,8 +97,8 @@ test('README.md shows what "npm start" prints', () => {
   for (const [part, words] of parts) assert.match(world.said, new RegExp(`^ {2}${part} .* {2}${words}$`, 'm'));
 });
 
-test('the wire page shows /chat in ten lines of Python and of TypeScript, which talk to the agent', async () => {
-  const page = readFileSync(join(ROOT, 'docs', 'contracts.md'), 'utf8');
+test('the page of the HTTP API shows /chat in ten lines of Python and of TypeScript, which talk to the agent', async () => {
+  const page = readFileSync(join(ROOT, 'docs', 'reference', 'api.md'), 'utf8');
   const { token } = await world.json('user', 'token', await world.user());
   const env = { ...world.env, REVEILLE_TOKEN: token };
   for (const [language, program, ...flags] of [

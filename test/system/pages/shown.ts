@@ -43,7 +43,7 @@ function blocksOf(page: string): Shown[] {
 
 /** The blocks of README.md and docs/ that show a command of ours; decisions tell of what was. */
 export function shownOnPages(): Shown[] {
-  const pages = globSync(['README.md', 'docs/**/*.md'], { cwd: ROOT, exclude: ['docs/decisions/**'] });
+  const pages = globSync(['README.md', 'docs/**/*.md'], { cwd: ROOT, exclude: ['docs/internals/decisions/**'] });
   return pages.toSorted().flatMap(blocksOf);
 }
 
