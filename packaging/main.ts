@@ -19,6 +19,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join, relative, sep } from 'node:path';
+import { writeMarkdown } from '../site/markdown.ts';
+import { readDocumentation } from '../site/pages.ts';
 import { manPage } from '../src/cli/outline/man-page.ts';
 import { outlineOf } from '../src/cli/outline/outline.ts';
 import { buildProgram } from '../src/cli/tree/program.ts';
@@ -35,14 +37,9 @@ const INSTALLED = join(ROOT, 'node_modules');
 
 /** Read while it runs, or looked up by people: as they lie. */
 const CARRIED = [
-  ...[
-    'LICENSE',
-    'README.md',
-    'CHANGELOG.md',
-    'agents/*',
-    'skills/**/*',
-    'docs/{,start/,guides/,concepts/,reference/,reference/errors/,operate/}*.md',
-  ],
+  ...['LICENSE', 'README.md', 'CHANGELOG.md', 'agents/*', 'skills/**/*'],
+  // The pictures of README.md; the pages themselves come from site/markdown.ts.
+  'docs/console/{upcoming.png,terminal.svg}',
   // The marketplace and what it names, for those who add the installed package to their client.
   ...['.claude-plugin/*', 'integrations/**/*.{json,md,toml}', 'integrations/**/.*/*', 'integrations/**/.mcp.json'],
   ...['examples/*/*.{md,json,yaml}', '{src,examples}/**/migrations/*.sql'],
@@ -169,6 +166,7 @@ async function makePackage(say: (line: string) => void): Promise<void> {
   compile();
   const { ours, carried } = layOut();
   write(join(STAGED, MAN_PAGE), manPage(await outlineOf(buildProgram(process)), readManifest(ROOT).version));
+  writeMarkdown(await readDocumentation(process.env.REVEILLE_REPOSITORY || undefined), join(STAGED, 'docs'));
   const bytes = bytesBelow(join(STAGED, 'node_modules'));
   const flags = ['--json', '--ignore-scripts', '--pack-destination', MAKING];
   const [packed] = JSON.parse(execFileSync('npm', ['pack', ...flags], { cwd: STAGED, encoding: 'utf8' })) as [
