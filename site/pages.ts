@@ -64,9 +64,10 @@ const plainText = (text: string) =>
 
 /** The first sentence of the first paragraph. */
 function summaryOf(text: string): string {
-  const paragraph = text.split(/\n{2,}/).find((part) => /^[\p{L}\p{N}`*[]/u.test(part)) ?? '';
+  const paragraph = text.split(/\n{2,}/).find((part) => !/^(?:#|```|\||!\[|- |<|$)/.test(part)) ?? '';
   const plain = plainText(paragraph);
-  return /^.*?[.:!](?= |$)/.exec(plain)?.[0].replace(/:$/, '.') ?? plain;
+  const sentence = /^.*?[.!?](?= \p{Lu}| `|$)/u.exec(plain)?.[0] ?? plain;
+  return sentence.replace(/[:,;]?$/, (end) => (end === '' && /[.!?]$/.test(sentence) ? '' : '.'));
 }
 
 export function pageOf(path: string, text: string): Page {

@@ -57,7 +57,7 @@ describe('the documentation site', () => {
       .waitFor();
     await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
-    await page.waitForURL(/\/reference\/(?:commands|settings)\/.+/);
+    await page.waitForURL(/\/(?:start|guides|reference)\/.+/);
     assert.match((await page.textContent('h1')) ?? '', /\S/);
     await context.close();
   });
