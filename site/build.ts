@@ -1,7 +1,7 @@
 /**
- * `npm run site`: the documentation as a site, in `dist/site`: the pages of `docs/`, one page for each command, setting
- * and error code, a search over all of them, and the same pages as Markdown files with `llms.txt`. A broken link ends
- * it with status 1.
+ * `npm run site` builds the documentation as a site in `dist/site`: the pages of `docs/`, and one page for each command,
+ * setting and error code. It adds a search, one Markdown file for each page, and `llms.txt`. A broken link ends it with
+ * status 1.
  */
 import { cpSync, globSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
