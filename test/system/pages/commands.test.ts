@@ -90,8 +90,8 @@ test('every command that is shown ends as it should', async () => {
   assert.ok(done.size > 100, `${done.size} commands`);
 });
 
-test('README.md shows what "npm start" prints', () => {
-  const shown = /^Reveille [\s\S]*?^```/m.exec(readFileSync(join(ROOT, 'README.md'), 'utf8'))![0];
+test('docs/start/first-alarm.md shows the output of "reveille up"', () => {
+  const shown = /^Reveille [\s\S]*?^```/m.exec(readFileSync(join(ROOT, 'docs', 'start', 'first-alarm.md'), 'utf8'))![0];
   const parts = [...shown.matchAll(/^ {2}(\w+) +\S.*? {2,}(\S.*)$/gm)].map(([, part, words]) => [part!, words!]);
   assert.equal(parts.length, 5);
   for (const [part, words] of parts) assert.match(world.said, new RegExp(`^ {2}${part} .* {2}${words}$`, 'm'));

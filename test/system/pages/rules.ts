@@ -251,7 +251,6 @@ export const NOT_HERE: ReadonlyMap<RegExp, string> = new Map([
   [/^npm ci && npm start/, 'the stack of this file is started by "npm start"; "npm ci" would ask a registry'],
   [/^npm ci && npm test/, 'it would run itself'],
   [/^npm ci && npm run package|^npm install --global/, 'test/support/package.ts makes and installs the package'],
-  [/^npm run site$/, 'test/system/site builds it'],
   [/^npm run bench/, 'it takes minutes; bench/ has tests of its parts'],
   [/\bdocker\b/, 'no container engine runs here; test/system/deploy runs what is inside'],
   [/^fly\b/, 'there is no account; test/support/stand-ins/fake-fly.ts stands for the cloud'],
