@@ -9,10 +9,10 @@ import { meanings } from './settings-page.ts';
 
 const SOURCES = join(import.meta.dirname, '..', 'src');
 
-/** An error that says its own status. */
+/** An error with an explicit HTTP status. */
 const FINER = /new ReveilleError\(\s*'(\w+)',(?:(?!new ReveilleError)[\s\S]){0,300}?\bstatus: (\d{3})\b/g;
 
-/** By code, the statuses besides its usual one. */
+/** The explicit statuses of each code. */
 function finerStatuses(): ReadonlyMap<string, readonly number[]> {
   const files = globSync('**/*.ts', { cwd: SOURCES, exclude: ['**/*.test.ts', '**/testing/**'] });
   const found = files.flatMap((file) => [...readFileSync(join(SOURCES, file), 'utf8').matchAll(FINER)]);
@@ -23,12 +23,12 @@ function finerStatuses(): ReadonlyMap<string, readonly number[]> {
   return new Map([...byCode].map(([code, matches]) => [code, statuses(matches).sort((one, other) => one - other)]));
 }
 
-/** Where a command line is used wrongly, no daemon is asked; that alone is another exit status. */
+/** A wrong command line has its own exit status. */
 const exitStatus = (code: ErrorCode) =>
   code === 'invalid_request' ? '1, or 2 if the command line itself is wrong' : '1';
 
 /**
- * The pages as they should be, by code.
+ * The pages by code.
  *
  * @throws Error for a code without a comment
  */

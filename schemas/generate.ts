@@ -1,6 +1,6 @@
 /**
- * Writes the published schemas from `src/wire`: an OpenAPI document for each daemon, a JSON Schema for the agent manifest, and two for
- * each tool of chronometric, and the generated half of the Python client. It also writes the generated pages of
+ * Writes the published schemas from `src/wire`: an OpenAPI document per daemon, a JSON Schema for the agent manifest, two
+ * per tool of Chronometric, and the generated modules of the Python client. It also writes the generated pages of
  * `docs/reference`: routes, settings and errors.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -220,7 +220,7 @@ function openApi(api: Api): Json {
 
 const REFERENCE = '../docs/reference';
 
-/** File names, seen from `schemas/`, and their texts. */
+/** File names relative to `schemas/`, with their contents. */
 export function publishedSchemas(): Map<string, string> {
   const text = (value: Json) => `${JSON.stringify(value, null, 2)}\n`;
   const documents = new Map(APIS.map((api) => [api.name, openApi(api)]));

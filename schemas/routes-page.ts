@@ -16,7 +16,7 @@ const jsonSchema = (schema: z.ZodType, io: 'input' | 'output') =>
   z.toJSONSchema(schema, { io, unrepresentable: 'any' }) as Json;
 
 export const code = (text: string) => `\`${text}\``;
-/** A bar would end the cell. */
+/** Escapes bars, which end a cell. */
 const cell = (text: string) => text.replaceAll('|', '\\|');
 export const table = (heads: readonly string[], rows: readonly (readonly string[])[]) =>
   [heads, heads.map(() => '---'), ...rows].map((row) => `| ${row.map(cell).join(' | ')} |`).join('\n');
@@ -83,7 +83,7 @@ function errors(): string {
 function bounds({ type, enum: values, minLength, maxLength, minimum, maximum, pattern }: Json): string {
   if (Array.isArray(values)) return values.map((value) => code(String(value))).join(', ');
   const range = [minimum ?? minLength, maximum ?? maxLength];
-  // Integers are bounded by what JavaScript can carry, which tells nothing.
+  // The limits of safe integers are omitted.
   const [least, most] = range.map((bound) => (Math.abs(Number(bound)) === Number.MAX_SAFE_INTEGER ? undefined : bound));
   const unit = type === 'string' ? ' characters' : '';
   const words = [least !== undefined && `from ${least}`, most !== undefined && `to ${most}`].filter(Boolean).join(' ');
@@ -110,7 +110,7 @@ function api(one: Api): string {
   ].join('\n\n');
 }
 
-/** The page, generated whole. */
+/** The generated page. */
 export function routesPage(): string {
   return `${[
     '# HTTP routes',

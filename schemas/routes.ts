@@ -11,7 +11,7 @@ export type Api = {
   readonly title: string;
   readonly description: string;
   readonly routes: Routes;
-  /** Where it listens by default. */
+  /** The default port. */
   readonly port: number;
 };
 

@@ -22,7 +22,7 @@ const DECLARED_IN = [
 /** A member of an object with the comment before it. */
 const DECLARATION = /\/\*\*((?:[^*]|\*(?!\/))*)\*\/\s*(\w+):/g;
 
-/** The first comment that each member has in some files below `src`, in one line. */
+/** The first comment of each member in the given files below `src`, as one line. */
 export function meanings(files: readonly string[]): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   for (const file of globSync(files, { cwd: SOURCES, exclude: ['**/*.test.ts'] }).sort()) {
@@ -77,7 +77,7 @@ const TITLES: Readonly<Record<keyof typeof SETTINGS_OF, string>> = {
 };
 
 /**
- * The page as it should be.
+ * The generated page.
  *
  * @throws Error for a variable without a comment
  */
