@@ -116,13 +116,6 @@ export const RULES: readonly Rule[] = [
     },
   },
   {
-    shown: /reveille intent receipt \S+ \| reveille receipt verify --key/,
-    run: async (line, world) => {
-      const id = await aDoneIntent(world);
-      return withId(line, id).replace('6b3f…c2', await world.executorKey(id));
-    },
-  },
-  {
     shown: /reveille intent (?:receipt|watch|reconcile|show) 01/,
     run: async (line, world) => withId(line, await aDoneIntent(world)),
   },
@@ -260,5 +253,5 @@ export const NOT_HERE: ReadonlyMap<RegExp, string> = new Map([
   [/^claude mcp add/, 'a program of others; test/system/integrations starts the server'],
   [/reveille (?:service|upgrade)\b/, 'test/system/service runs them under a real systemd'],
   [/reveille up$/, 'it is what "npm start" runs'],
-  [/reveille spread .*--citus/, 'Citus is not here; test/end-to-end/citus-walk.test.ts runs it where it is'],
+  [/reveille reshard .*--citus/, 'Citus is not here; test/end-to-end/citus-walk.test.ts runs it where it is'],
 ]);

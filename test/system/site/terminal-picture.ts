@@ -37,7 +37,7 @@ async function firstStart(home: string): Promise<string> {
 function shownLines(output: string): string[] {
   return output
     .split('\n')
-    .filter((line) => !/^Stopping/.test(line) && !/^ {2}off +(?!model)\S/.test(line))
+    .filter((line) => !/^Stopping/.test(line) && !/^ {2}disabled +(?!model)\S/.test(line))
     .map((line) => line.replaceAll(ROOT, '~/reveille'))
     .map((line) => {
       const part = /^ {2}(\w+) /.exec(line)?.[1];
