@@ -45,9 +45,9 @@ export function releaseProblems(tag: string, version: string, changelog: string)
   if (part === undefined) return [...problems, `${version} does not follow ${before.version}`];
   const breaking = to[0] === 0 ? 1 : 0;
   if (/^### Breaking$/m.test(latest.text) && part > breaking)
-    problems.push(`CHANGELOG.md says what ${version} breaks, and its number says that it breaks nothing`);
+    problems.push(`CHANGELOG.md lists breaking changes of ${version}, but its number says that it breaks nothing`);
   if (/^### (?:Added|Removed|Deprecated)$/m.test(latest.text) && part === 2 && to[0] > 0)
-    problems.push(`CHANGELOG.md says what ${version} adds or takes away, and its number says that it only mends`);
+    problems.push(`CHANGELOG.md lists additions or removals of ${version}, but its number allows only fixes`);
   return problems;
 }
 

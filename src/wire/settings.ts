@@ -55,6 +55,9 @@ export function isOnThisComputer(url: string): boolean {
 
 const SECRET_NAME = /TOKEN|SECRET|KEY|PASSWORD|URI/;
 
+/** Whether the value of a setting is a secret or contains one, by its name. */
+export const isSecretName = (name: string): boolean => SECRET_NAME.test(name);
+
 /**
  * Parses the variables that a schema names. An empty value counts as not set.
  *
@@ -73,7 +76,7 @@ export function parseSettings<T extends z.ZodObject>(schema: T, settings: Settin
     const name = String(issue.path[0] ?? '');
     const value = given[name];
     if (value === undefined) return `${name} is not set`;
-    const got = SECRET_NAME.test(name) ? '' : ` (got ${showValue(value)})`;
+    const got = isSecretName(name) ? '' : ` (got ${showValue(value)})`;
     const origin = settings[ORIGINS]?.get(name);
     return `${origin?.value === value ? `${origin.place}: ` : ''}${name} ${issue.message}${got}`;
   });

@@ -1,4 +1,4 @@
-/** What an agent's events look like in a terminal, as they come: words as they are said, tools as they run. */
+/** Shows an agent's events in a terminal as they arrive: reply text as it is streamed, tools as they run. */
 import { formatDuration } from '../../kit/clock/duration.ts';
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
 import type { NeoEvent } from '../../neo/client.ts';
@@ -7,32 +7,32 @@ import { fit } from '../screens/columns.ts';
 import { waitsWords } from '../screens/log-screen.ts';
 import type { Look } from '../screens/render.ts';
 
-/** So much of arguments and results is shown. */
+/** Characters shown of arguments and results. */
 const SHOWN_CELLS = 200;
 
-/** Writes to the terminal; pieces of a line too. */
+/** Writes to the terminal, also parts of a line. */
 export type Write = (text: string) => void;
 
-/** What a turn of somebody else, or of a timer, was begun with. */
+/** What started a turn of another client or of a timer. */
 export function arrivalLine({ origin, message, label }: TurnView, look: Look): string {
   const who = origin === 'user' ? 'elsewhere' : `alarm${label ? ` ${oneLine(label)}` : ''}`;
   return look.paint('dim', fit(`${who}> ${oneLine(message)}`, look.width - 1));
 }
 
-/** Why there is no answer; `undefined` while there may be one. */
+/** The reason why there is no answer; `undefined` while one may still come. */
 export function endingWords({ status, error, retry_at }: TurnEventData<'turn'>, look: Look): string | undefined {
   if (retry_at !== undefined) return waitsWords(retry_at, error, look);
   if (status !== 'failed' && status !== 'interrupted') return undefined;
   return `the turn ${status === 'failed' ? 'failed' : 'was given up'}${error === undefined ? '' : `: ${oneLine(error)}`}`;
 }
 
-/** Writes the turns of a conversation as they go. */
+/** Writes the turns of a conversation as they proceed. */
 export class Screen {
   readonly #write: Write;
   readonly #look: () => Look;
-  /** The turn whose words stand in the line that is not at its end yet, and how many of them. */
+  /** The turn whose text is on the unfinished line, and the number of characters written. */
   #speaking: string | undefined;
-  /** Of each turn the reply so far, and the reply that stands on the screen; the latter is longer while it is repeated. */
+  /** Per turn: the reply so far, and the reply on the screen. The latter is longer while the reply is repeated. */
   readonly #said = new Map<string, { readonly reply: string; readonly written: string }>();
   #column = false;
 
@@ -41,7 +41,7 @@ export class Screen {
     this.#look = look;
   }
 
-  /** Ends a line that words stand in. */
+  /** Ends an unfinished line. */
   freshLine(): void {
     if (this.#column) this.#write('\n');
     this.#column = false;
@@ -53,12 +53,12 @@ export class Screen {
     this.#write(`${text}\n`);
   }
 
-  /** Whether any words of a turn have been shown. */
+  /** Whether any text of a turn has been shown. */
   hasSaid(turnId: string): boolean {
     return this.#said.has(turnId);
   }
 
-  /** The whole of an answer of which no words came as events. */
+  /** Writes a whole answer of which no text was streamed. */
   reply(turnId: string, text: string): void {
     this.#say({ conversation_id: '', turn_id: turnId, offset: 0, text });
     this.freshLine();
@@ -72,11 +72,11 @@ export class Screen {
     else if (event.type === 'turn') this.#turn(event.data);
   }
 
-  /** Writes what is new of a reply. The log can send the whole of it once more; only the missing end is written then. */
+  /** Writes the new part of a reply. The event log can repeat the whole reply; only the missing end is written then. */
   #say({ turn_id, offset, text }: TurnEventData<'say'>): void {
     const { reply: before, written } = this.#said.get(turn_id) ?? { reply: '', written: '' };
     const reply = `${before.slice(0, offset).padEnd(offset)}${text}`;
-    // What a reader has missed is blank in both, and is not written.
+    // Missed text is blank in both and is not written.
     const seen = offset > written.length && before === written ? written.padEnd(offset) : written;
     const isRepeated = seen.startsWith(reply);
     this.#said.set(turn_id, { reply, written: isRepeated ? seen : reply });
@@ -90,7 +90,7 @@ export class Screen {
   }
 
   #tool({ turn_id, name, state, input, is_error, output, took_ms }: TurnEventData<'tool'>): void {
-    // The reply begins anew after a call. The same words are new words then.
+    // The reply restarts after a call. The same text is new text then.
     if (this.#said.has(turn_id)) this.#said.set(turn_id, { reply: '', written: '' });
     const { paint, width } = this.#look();
     const short = (text: string | undefined) => (text === undefined ? '' : ` ${fit(oneLine(text), SHOWN_CELLS)}`);

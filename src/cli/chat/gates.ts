@@ -1,4 +1,4 @@
-/** Questions of the executor inside a conversation: shown, answered and signed where the person sits. */
+/** Approval questions inside a conversation: shown, answered and signed at this terminal. */
 import type { WaitingGate } from '../../executor/client.ts';
 import { laidOpen, oneLine } from '../../kit/text/hidden-characters.ts';
 import type { NeoClient } from '../../neo/client.ts';
@@ -11,7 +11,7 @@ import { askPerson } from '../screens/gate-prompt.ts';
 
 export type GateEvent = TurnEventData<'gate'>;
 
-/** The question of an event; `undefined` for one that cannot be shown as it is. */
+/** The question of an event; `undefined` when it cannot be displayed unchanged. */
 function gateOf(event: GateEvent): WaitingGate | undefined {
   const parsed = gateSchema.safeParse(event);
   return parsed.success ? parsed.data : undefined;
@@ -21,11 +21,11 @@ const howElse = (intentId: string) =>
   `answer it with: reveille intent approve ${intentId}, or: reveille intent deny ${intentId}`;
 
 /**
- * Asks the person, and passes a signed answer on.
+ * Asks the user and sends a signed answer.
  *
- * @param withdrawn aborts when somebody else was first
- * @returns a sentence about what became of it, and whether it was this answer that counts: the first does, and who
- *   comes later is told whose it was; no words where it was withdrawn
+ * @param withdrawn aborts when another approver answered first
+ * @returns a sentence about the outcome, and whether this answer counts: the first answer wins, and a later one names
+ *   the first approver. The sentence is empty when the question was withdrawn.
  */
 export async function answerInline(
   context: CliContext,
@@ -53,12 +53,12 @@ export async function answerInline(
   }
 }
 
-/** What became of a question that somebody else answered, or that waits no more. */
+/** A sentence about a question that was answered elsewhere or has expired. */
 export function decidedWords({ node_id, state, by, reason }: GateEvent): string {
   const question = `the question about ${laidOpen(node_id)}`;
   if (state === 'lapsed') return `${question} waits no more${reason === undefined ? '' : `: ${oneLine(reason)}`}`;
   return `${question} was ${state} elsewhere${by === undefined ? '' : ` by ${oneLine(by)}`}; the first answer counts`;
 }
 
-/** One line about a question, where nobody can be asked. */
+/** A line about a question when nobody can be prompted. */
 export const gateRemark = ({ intent_id }: GateEvent) => `the agent waits for your approval; ${howElse(intent_id)}`;

@@ -1,6 +1,6 @@
 /**
- * The line that a person types: edited and recalled as in a shell (node:readline), kept over questions that need the
- * terminal for themselves, and out of the way while the agent speaks.
+ * The input line: edited and recalled as in a shell (node:readline). It is kept while a question uses the terminal, and
+ * hidden while the agent's reply is written.
  */
 import { createInterface, type Interface } from 'node:readline';
 import { Writable } from 'node:stream';
@@ -12,16 +12,16 @@ const HISTORY_LINES = 1000;
 export type LineEditorOptions = {
   process: CliProcess;
   prompt: string;
-  /** Keeps what was typed, newest line first, readable for its owner alone. */
+  /** File of earlier lines, newest first, readable only by its owner. */
   historyFile: string;
   onLine: (line: string) => void;
-  /** Ctrl-C; `isEmpty`: nothing was typed into the line. */
+  /** Ctrl-C; `isEmpty`: the line has no text. */
   onInterrupt: (isEmpty: boolean) => void;
   /** Ctrl-D, or the end of the input. */
   onEnd: () => void;
 };
 
-/** What was typed earlier; nothing where the file cannot be read. */
+/** Earlier lines; none when the file cannot be read. */
 function readHistory(file: string): string[] {
   try {
     const lines: unknown = JSON.parse(readPrivateFile(file) ?? '[]');
@@ -43,28 +43,28 @@ export class LineEditor {
     this.#open('');
   }
 
-  /** Shows the prompt with what has been typed so far, and puts words into an empty line. */
+  /** Shows the prompt with the text typed so far; an empty line gets the given text. */
   show(words = ''): void {
     this.#isHidden = false;
     if (words !== '' && this.#reader?.line === '') this.#reader.write(words);
     this.#reader?.prompt(true);
   }
 
-  /** What is typed from now on is kept and not shown. */
+  /** Later input is kept and not shown. */
   hide(): void {
     if (this.#isHidden) return;
     this.#isHidden = true;
-    // The prompt and what was typed so far go from the screen, not from the line.
+    // The prompt and the text are removed from the screen, not from the line.
     if (this.#options.process.stdout.isTTY) this.#options.process.stdout.write('\r\u001b[J');
   }
 
-  /** Forgets what has been typed into the line. */
+  /** Removes the text of the line. */
   clear(): void {
     this.#reader?.write(null, { ctrl: true, name: 'e' });
     this.#reader?.write(null, { ctrl: true, name: 'u' });
   }
 
-  /** Leaves the terminal to `use`; the line that was being typed is there again afterwards. */
+  /** Gives the terminal to `use`, and restores the line afterwards. */
   async lend<T>(use: () => Promise<T>): Promise<T> {
     const draft = this.#reader?.line ?? '';
     this.#close();
@@ -124,7 +124,7 @@ export class LineEditor {
     try {
       replacePrivateFile(this.#options.historyFile, `${JSON.stringify(this.#history)}\n`);
     } catch {
-      // A line that cannot be recalled another day is no reason to stop talking.
+      // A line that cannot be saved does not end the chat.
     }
   }
 }

@@ -1,4 +1,4 @@
-/** One question and its answer: for scripts, pipes and a quick word. */
+/** One question and its answer: for scripts and pipes. */
 import type { NeoClient, NeoEvent } from '../../neo/client.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { TurnView } from '../../wire/turn.ts';
@@ -10,8 +10,8 @@ import { answerInline, gateRemark } from './gates.ts';
 type Asked = { client: NeoClient; message: string; conversationId: string | undefined };
 
 /**
- * Asks, and waits for the end of the turn. On a terminal the answer is shown as it is said, with the tools that run;
- * otherwise the answer alone is written, when it is whole.
+ * Asks and waits for the end of the turn. On a terminal the answer is streamed, with the running tools. Otherwise the
+ * whole answer is written at the end.
  *
  * @throws ReveilleError `unavailable` when the turn ended without an answer
  */
@@ -28,7 +28,7 @@ export async function askOnce(context: CliContext, { client, message, conversati
   const onInterrupt = () => {
     if (isStopping || turn === undefined) return ended.abort();
     isStopping = true;
-    out.remark('stopping the turn; Ctrl-C again leaves, and the agent goes on');
+    out.remark('stopping the turn; Ctrl-C again leaves, and the agent continues');
     client.cancelTurn(turn.turn_id).catch((error: Error) => out.remark(`not stopped: ${error.message}`));
   };
 
@@ -61,7 +61,7 @@ export async function askOnce(context: CliContext, { client, message, conversati
   };
   globalThis.process.on('SIGINT', onInterrupt);
   try {
-    // Begun before the question is sent, so that nothing of its answer is missed.
+    // Subscribed before the question is sent, so that no event of its answer is missed.
     const followed = follow().finally(() => opened.resolve());
     followed.catch(() => {});
     await opened.promise;

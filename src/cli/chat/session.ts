@@ -1,7 +1,7 @@
 /**
- * A conversation at a terminal. Lines go to the agent, its events come back, questions are answered where they come up.
- * Events are followed one by one: while a question is on the screen, what follows waits, but for the news that somebody
- * else has answered it.
+ * A conversation at a terminal. Lines go to the agent, its events come back, and questions are answered here. Events are
+ * processed in order: later events wait while a question is on the screen, except the event that another approver
+ * answered it.
  */
 import { wait } from '../../kit/clock/clock.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
@@ -16,23 +16,23 @@ import { answerInline, decidedWords } from './gates.ts';
 import { LineEditor } from './line-editor.ts';
 
 const PROMPT = '> ';
-/** So many events wait behind a question; further ones stay in the stream. */
+/** Events that wait behind a question; further ones stay in the stream. */
 const MOST_HELD = 1000;
-/** After a refusal that only somebody else can mend. */
+/** After a rejection that only an operator can resolve. */
 const AGAIN_MS = 3000;
-const LEAVES = 'Ctrl-C again leaves; the agent goes on with what it has';
+const LEAVES = 'Ctrl-C again leaves; the agent continues';
 
 export type SessionOptions = {
   client: NeoClient;
-  /** The conversation to go on with; a new one begins with the first line otherwise. */
+  /** The conversation to continue; otherwise the first line starts a new one. */
   conversationId: string | undefined;
-  /** Whether the agent has been reached; why not was said. */
+  /** Whether the agent was reached; the reason was already shown if not. */
   isThere: boolean;
-  /** Where it is reached later: what a person should know before the first question, if anything. */
+  /** A remark to show before the first question when the agent is reached later. */
   toKnow: () => Promise<string | undefined>;
 };
 
-/** Talks until the person leaves. @returns the conversation, when there was one */
+/** Chats until the user leaves. @returns the conversation, when there was one */
 export async function talk(
   context: CliContext,
   { client, conversationId: given, isThere, toKnow }: SessionOptions,
@@ -46,7 +46,7 @@ export async function talk(
   const answered = new Set<string>();
   /** Steps whose question was answered at this terminal. */
   const answeredHere = new Set<string>();
-  /** What has come and is followed in turn; and the question on the screen. */
+  /** Events that wait to be processed, and the question on the screen. */
   const held: Held[] = [];
   let open: { step: string; withdrawn: AbortController } | undefined;
   let conversationId = given;
@@ -63,12 +63,12 @@ export async function talk(
   });
 
   const isBusy = () => running.size > 0 || sending > 0;
-  /** Something is written above the line that is typed. */
+  /** Writes above the input line. */
   function say(text: string): void {
     editor.hide();
     screen.line(text);
   }
-  /** A sentence that may be long, broken at its blanks. */
+  /** Writes a sentence, wrapped at blanks. */
   function complain(color: 'yellow' | 'red', text: string): void {
     for (const line of wrap(oneLine(text), look().width - 1)) say(look().paint(color, line));
   }
@@ -90,7 +90,7 @@ export async function talk(
       const accepted = await client.chat(chat, ended.signal);
       conversationId = accepted.conversation_id;
       own.add(accepted.turn_id);
-      // Its end may have been told already.
+      // Its end may have been shown already.
       if (!answered.has(accepted.turn_id)) running.add(accepted.turn_id);
       sending--;
       settle();
@@ -128,7 +128,7 @@ export async function talk(
   async function follow(event: NeoEvent): Promise<void> {
     if (event.type === 'gate') return await onGate(event.data);
     const { data } = event;
-    // What is said elsewhere is for those who listen there.
+    // Text of other conversations is for their clients.
     if (data.conversation_id !== undefined && data.conversation_id !== conversationId) {
       if (event.type === 'turn' && data.conversation_id !== undefined) noteEnd(event.data);
       return;
@@ -139,7 +139,7 @@ export async function talk(
     if (!isBusy()) settle();
   }
 
-  /** A turn of ours can end before the answer that names it is there. */
+  /** A turn of this terminal can end before the response with its id arrives. */
   function noteEnd({ turn_id, status }: TurnEventData<'turn'>): void {
     if (status !== 'queued' && status !== 'running') answered.add(turn_id);
   }
@@ -184,7 +184,7 @@ export async function talk(
       : await editor.lend(() => answerInline(context, client, gate, withdrawn.signal));
     open = undefined;
     if (isTaken) answeredHere.add(step);
-    // Whose answer it was follows.
+    // The event with the approver follows.
     if (words === '') return screen.freshLine();
     say(words);
     settle();
@@ -221,7 +221,7 @@ export async function talk(
       const words = await toKnow().catch(() => undefined);
       if (words !== undefined) complain('yellow', words);
     }
-    if (!reached) say(look().paint('dim', 'your agent is there again'));
+    if (!reached) say(look().paint('dim', 'your agent is reachable again'));
     reached = true;
     settle();
   };
@@ -241,7 +241,7 @@ export async function talk(
         }
       } catch (error) {
         if (!(error instanceof ReveilleError) || error.code === 'unauthorized') throw error;
-        // A machine that was suspended can be restored: the person stays, and so does what they typed.
+        // A suspended machine can be restored: the chat stays open and keeps the typed text.
         take(() => {
           running.clear();
           lost(error);
@@ -265,7 +265,7 @@ export async function talk(
 type Held = NeoEvent | (() => void | Promise<void>);
 const stepOf = ({ intent_id, node_id }: TurnEventData<'gate'>) => `${intent_id} ${node_id}`;
 
-/** Whether it says that the question of a step waits no more. */
+/** Whether the event means that the question of a step no longer waits. */
 const decides = (next: Held, step: string): boolean =>
   typeof next !== 'function' && next.type === 'gate' && next.data.state !== 'asked' && stepOf(next.data) === step;
 

@@ -1,4 +1,4 @@
-/** `machine put`: the budget that a command line describes. */
+/** `machine put`: the budget in a command line. */
 import type { Budget, QuietHours } from '../../wire/budget.ts';
 import { showValue } from '../../wire/validate.ts';
 import { durationFlag, wholeNumberFlag } from './flags.ts';
@@ -27,7 +27,7 @@ const BUDGET_FLAGS = [
   'breakerPause',
 ] as const satisfies (keyof BudgetFlags)[];
 
-/** The names of the flags, as the command line's parser gives them. */
+/** The names of the flags as the parser returns them. */
 export const BUDGET_FLAG_NAMES: readonly (keyof BudgetFlags)[] = [...BUDGET_FLAGS, 'unlimited'];
 
 /** Whole seconds: the machine's schema takes no fractions. */
@@ -36,17 +36,17 @@ function secondsFlag(name: string, given: string | undefined): number | undefine
   return seconds === undefined ? undefined : Math.ceil(seconds);
 }
 
-/** @throws UsageError for hours that are none, or flags that go only with them */
+/** @throws UsageError for invalid hours, or flags that need hours */
 export function quietOf({ quiet, zone, quietDays }: BudgetFlags): QuietHours | undefined {
   if (quiet === undefined) {
     const foreign = zone !== undefined ? '--zone' : quietDays !== undefined ? '--quiet-days' : undefined;
-    if (foreign) throw new UsageError(`${foreign} goes only with --quiet; give the hours, such as --quiet 22:00-07:00`);
+    if (foreign) throw new UsageError(`${foreign} needs --quiet; give the hours, such as --quiet 22:00-07:00`);
     return undefined;
   }
   const match = /^(\d\d:\d\d)-(\d\d:\d\d)$/.exec(quiet);
   if (!match) throw new UsageError(`--quiet must look like 22:00-07:00 (got ${showValue(quiet)})`);
   if (zone === undefined) throw new UsageError('--quiet needs --zone, such as --zone Europe/Berlin');
-  // Whether times, zone and days exist is for the machine's schema to say.
+  // The machine's schema checks whether times, zone and days exist.
   const days = quietDays?.split(',') as QuietHours['days'];
   return { from: match[1]!, to: match[2]!, timezone: zone, ...(days && { days }) };
 }
@@ -56,21 +56,21 @@ function breakerOf({ breaker, breakerPause }: BudgetFlags): Budget['breaker'] {
   const pause = secondsFlag('--breaker-pause', breakerPause);
   if (failures === undefined) {
     if (pause !== undefined)
-      throw new UsageError('--breaker-pause goes only with --breaker; give the failures, such as --breaker 5');
+      throw new UsageError('--breaker-pause needs --breaker; give the failures, such as --breaker 5');
     return undefined;
   }
   return { failures, ...(pause === undefined ? {} : { pause_seconds: pause }) };
 }
 
 /**
- * The budget that a command line asks for; `undefined` when it says nothing about one.
+ * The budget in a command line; `undefined` without budget flags.
  *
- * @throws UsageError naming the flag that is wrong or alone
+ * @throws UsageError naming the wrong or incomplete flag
  */
 export function budgetOf(flags: BudgetFlags): Budget | undefined {
   const given = BUDGET_FLAGS.filter((name) => flags[name] !== undefined);
   if (flags.unlimited) {
-    if (given.length > 0) throw new UsageError('--unlimited goes with no limits; leave it or them out');
+    if (given.length > 0) throw new UsageError('--unlimited excludes limits; omit it or them');
     return {};
   }
   if (given.length === 0) return undefined;

@@ -1,4 +1,4 @@
-/** Reading the values of flags: every function names the flag, the value and the remedy when it refuses. */
+/** Reads the values of flags. Each function names the flag, the value and the remedy in its error. */
 import { readFileSync } from 'node:fs';
 import { parseDuration } from '../../kit/clock/duration.ts';
 import { RawJson } from '../../wire/json.ts';
@@ -6,7 +6,7 @@ import { parseInstant } from '../../wire/rfc3339.ts';
 import { showValue } from '../../wire/validate.ts';
 import { UsageError } from './usage-error.ts';
 
-/** A flag's value as the command line gave it. */
+/** A flag's value in the command line. */
 type Given = string | undefined;
 
 /** A whole number from `min` to `max`. */
@@ -28,7 +28,7 @@ export function durationFlag(name: string, given: Given, minSeconds: number): nu
   return ms / 1000;
 }
 
-/** An instant, as it was written. */
+/** An instant, as written. */
 export function instantFlag(name: string, given: Given): string | undefined {
   if (given === undefined || parseInstant(given) !== undefined) return given;
   const right = 'an instant with an offset, such as 2026-06-15T08:10:00Z or 2026-06-15T10:10:00+02:00';
@@ -54,7 +54,7 @@ export function jsonFlag(name: string, text: string, hint = TYPED): RawJson {
   }
 }
 
-/** The text of a file, or of standard input for `-`, byte for byte. */
+/** The text of a file, or of standard input for `-`, unchanged. */
 export function fileFlag(name: string, path: string): string {
   let bytes: Buffer;
   try {
@@ -66,6 +66,6 @@ export function fileFlag(name: string, path: string): string {
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch (cause) {
-    throw new UsageError(`${name} ${path} must be UTF-8 text; it holds bytes that are not`, cause);
+    throw new UsageError(`${name} ${path} must be UTF-8 text; it contains other bytes`, cause);
   }
 }

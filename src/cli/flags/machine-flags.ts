@@ -1,4 +1,4 @@
-/** `machine put`: the machine that a command line describes. What each provider reads stands in its descriptor. */
+/** `machine put`: the machine in a command line. Each provider's descriptor lists its flags. */
 import { spawnSync } from 'node:child_process';
 import { resolve } from 'node:path';
 import { type MachinePut, machinePutSchema } from '../../router/machines/machine-schema.ts';
@@ -10,7 +10,7 @@ import { BUDGET_FLAG_NAMES, type BudgetFlags, budgetOf } from './budget-flags.ts
 import { choiceFlag, wholeNumberFlag } from './flags.ts';
 import { UsageError } from './usage-error.ts';
 
-/** `command` holds the words after `--`; the other flags are those of the descriptors. */
+/** `command` has the words after `--`; the other flags come from the descriptors. */
 export type PutFlags = BudgetFlags & {
   provider: string;
   idleSeconds?: string;
@@ -24,7 +24,7 @@ type Spec = Record<string, unknown>;
 const LISTED: readonly Descriptor[] = PROVIDERS.map(({ name }) => descriptorOf(name));
 const PRESETS = descriptorOf('command');
 
-/** What commander calls a flag: `--memory-mb <n>` is `memoryMb`, `--no-sandbox` is `sandbox`. */
+/** The parser's name of a flag: `--memory-mb <n>` is `memoryMb`, `--no-sandbox` is `sandbox`. */
 function keyOf({ usage, kind }: Flag): string {
   if (kind === 'words') return 'command';
   const [name = ''] = usage.replace(/^--(no-)?/, '').split(' ');
@@ -35,7 +35,7 @@ const wordOf = ({ usage, kind }: Flag) => (kind === 'words' ? 'a command after -
 
 const isGiven = (flags: PutFlags, flag: Flag) => {
   const value = flags[keyOf(flag)];
-  // Commander sets what `--no-…` takes away without being asked.
+  // Commander sets the positive value of `--no-…` by default.
   if (flag.kind === 'off') return value === false;
   return flag.kind === 'words' ? Array.isArray(value) && value.length > 0 : value !== undefined;
 };
@@ -45,7 +45,7 @@ const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
 function environmentOf(assignments: readonly string[]): Record<string, string> {
   const pairs = assignments.map((assignment) => {
     const at = assignment.indexOf('=');
-    // A value may be a secret: only the name is repeated.
+    // A value may be a secret: the error repeats only the name.
     if (at < 1) throw new UsageError('--env must look like NAME=value; write it once for each variable');
     const name = assignment.slice(0, at);
     if (!VARIABLE.test(name))
@@ -55,7 +55,7 @@ function environmentOf(assignments: readonly string[]): Record<string, string> {
   return Object.fromEntries(pairs);
 }
 
-/** The user that a process is to run as: by name, as this computer knows it, or by numbers. */
+/** The user of a process: by a name on this computer, or by numbers. */
 function userOf(flag: string, runAs: string): Spec {
   const numbers = /^(\d{1,10}):(\d{1,10})$/.exec(runAs);
   if (numbers) return { uid: Number(numbers[1]), gid: Number(numbers[2]) };
@@ -69,7 +69,7 @@ function userOf(flag: string, runAs: string): Spec {
   return { uid: ask('-u'), gid: ask('-g') };
 }
 
-/** The value of a flag that is given, as its member takes it. */
+/** The value of a given flag, in the form of its field. */
 function memberOf(kind: FlagKind, flag: string, given: FlagValue, here: string): unknown {
   if (typeof kind === 'object') {
     if ('whole' in kind) return wholeNumberFlag(flag, given as string, ...kind.whole);
@@ -93,7 +93,7 @@ function memberOf(kind: FlagKind, flag: string, given: FlagValue, here: string):
   }
 }
 
-/** What stands where a flag is not given. */
+/** The value of an omitted flag. */
 function withoutFlag(flag: Flag, flags: PutFlags, provider: string, here: string): unknown {
   const { kind, needed } = flag;
   if (needed !== undefined)
@@ -104,14 +104,13 @@ function withoutFlag(flag: Flag, flags: PutFlags, provider: string, here: string
   return folder === undefined ? undefined : resolve(here, folder);
 }
 
-/** @throws UsageError naming a flag that is missing, is there twice, or has a value that it cannot have */
+/** @throws UsageError naming a flag that is missing, duplicate or invalid */
 function specOf({ flags: own }: Descriptor, flags: PutFlags, here: string): Spec {
   const spec: Spec = {};
   for (const member of new Set(own.map((flag) => flag.member))) {
     const setters = own.filter((flag) => flag.member === member);
     const [given, second] = setters.filter((flag) => isGiven(flags, flag));
-    if (given && second)
-      throw new UsageError(`${wordOf(given)} and ${wordOf(second)} are the same; leave one of them out`);
+    if (given && second) throw new UsageError(`${wordOf(given)} and ${wordOf(second)} are the same; omit one of them`);
     const value = given
       ? memberOf(given.kind, wordOf(given), flags[keyOf(given)], here)
       : withoutFlag(setters[0]!, flags, flags.provider, here);
@@ -125,7 +124,7 @@ function specOf({ flags: own }: Descriptor, flags: PutFlags, here: string): Spec
 
 const COMMON: readonly string[] = ['provider', 'idleSeconds', 'state', 'token', ...BUDGET_FLAG_NAMES];
 
-/** With which providers each flag goes, in words; presets come last. */
+/** The providers of each flag, as text; presets come last. */
 const HOMES = (() => {
   const homes = new Map<string, { flag: Flag; providers: string[] }>();
   for (const { name, label = name, flags } of [...DAEMON_PROVIDERS, PRESETS]) {
@@ -138,17 +137,17 @@ const HOMES = (() => {
   return homes;
 })();
 
-/** @throws UsageError naming a flag that does not go with the provider */
+/** @throws UsageError naming a flag that the provider does not have */
 export function refuseForeign(flags: PutFlags, provider: string, own: readonly Flag[]): void {
   const known = new Set([...COMMON, ...own.map(keyOf)]);
   for (const [key, { flag, providers }] of HOMES) {
     if (known.has(key) || !isGiven(flags, flag)) continue;
     const home = providers.length === 1 ? providers[0] : `${providers.slice(0, -1).join(', ')} or ${providers.at(-1)}`;
-    throw new UsageError(`${wordOf(flag)} goes only with --provider ${home}; leave it out with --provider ${provider}`);
+    throw new UsageError(`${wordOf(flag)} needs --provider ${home}; omit it with --provider ${provider}`);
   }
 }
 
-/** A name that is no provider's is the name of a preset. */
+/** A name that is not a provider is a preset. */
 function descriptorFor(provider: string): Descriptor {
   const named = DAEMON_PROVIDERS.find(({ name }) => name === provider);
   if (named) return named;
@@ -158,11 +157,11 @@ function descriptorFor(provider: string): Descriptor {
 }
 
 /**
- * The machine that a command line describes.
+ * The machine in a command line.
  *
- * @param here the folder in which the command was typed: where its relative paths start, and where its program runs
- * @throws UsageError naming the flag that is missing or does not belong to the provider
- * @throws ReveilleError `invalid_request` for what the machine's own schema refuses
+ * @param here the current folder: the base of relative paths, and the working folder of the program
+ * @throws UsageError naming the missing or unsuitable flag
+ * @throws ReveilleError `invalid_request` when the machine's schema rejects a value
  */
 export function machineOf(flags: PutFlags, here: string): MachinePut {
   const found = descriptorFor(flags.provider);
@@ -176,12 +175,12 @@ export function machineOf(flags: PutFlags, here: string): MachinePut {
     token: flags.token,
     budget: budgetOf(flags),
   };
-  // Members that are `undefined` are left out, so that what is shown is what is sent.
+  // `undefined` fields are omitted, so that the shown machine is the sent one.
   const body: unknown = JSON.parse(JSON.stringify(machine));
   return parseOrThrow(machinePutSchema, body, isSecretIn(body));
 }
 
-/** The flags of all providers for the help, those of the same name as one. */
+/** The flags of all providers for the help; flags with the same name are one. */
 export function helpOfFlags(): { usage: string; about: string; repeated: boolean }[] {
   const lines = new Map<string, { usage: string; repeated: boolean; homes: Map<string, string[]> }>();
   for (const { name, create, flags } of LISTED) {
@@ -202,7 +201,7 @@ export function helpOfFlags(): { usage: string; about: string; repeated: boolean
   });
 }
 
-/** What `--provider` may be, for the help. */
+/** The allowed values of `--provider`, for the help. */
 export function helpOfProviders(): string {
   const names = new Map<string, string[]>();
   for (const { name, about } of DAEMON_PROVIDERS) names.set(about, [...(names.get(about) ?? []), name]);

@@ -63,6 +63,9 @@ const KNOWN: ReadonlySet<string> = new Set([
   ...Object.keys(COMMON),
 ]);
 
+/** All names that `config.yaml` may contain. */
+export const knownNames = (): string[] => [...KNOWN];
+
 export const isKnownName = (name: string): boolean => KNOWN.has(name);
 
 /** The known name that resembles this one most, if one does. */

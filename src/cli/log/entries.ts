@@ -1,11 +1,11 @@
-/** What an agent did, as entries in time: made of the fire ledger and of the executor's intents. Pure. */
+/** The activity of an agent as entries in time, from the fire ledger and the executor's intents. Pure. */
 import type { AbsenceReason, AlarmView, FireView } from '../../wire/alarm.ts';
 import type { IntentView } from '../../wire/intent-view.ts';
 
 /**
- * `rang`: a wake was accepted. `reply`, `turn_failed`, `turn_unknown`: how its turn ended. `turn_waits`: it failed for a
- * reason that passes and is tried again. `wake_failed`: an attempt was not accepted. `missed`: it was never delivered.
- * `task`: what cannot be undone, at the executor. `approval`: a question about a step of it was answered.
+ * `rang`: a wake was accepted. `reply`, `turn_failed`, `turn_unknown`: how its turn ended. `turn_waits`: it failed with
+ * a temporary error and is retried. `wake_failed`: an attempt was not accepted. `missed`: it was never delivered.
+ * `task`: an intent. `approval`: a question about one of its steps was answered.
  */
 export type LogKind =
   | 'rang'
@@ -18,9 +18,9 @@ export type LogKind =
   | 'task'
   | 'approval';
 
-/** One line of `reveille log --json`. Members that do not apply are absent. */
+/** One line of `reveille log --json`. Fields that do not apply are absent. */
 export type LogEntry = {
-  /** When it happened, RFC 3339. */
+  /** Time of the event, RFC 3339. */
   at: string;
   kind: LogKind;
   alarm_id?: string;
@@ -28,27 +28,27 @@ export type LogEntry = {
   label?: string;
   fire_id?: string;
   lateness_ms?: number;
-  /** Why it is late, where that is known. */
+  /** The reason of the lateness, where known. */
   late_because?: AbsenceReason;
   missed_count?: number;
-  /** How long its machine took to be ready, in milliseconds, where that is known. */
+  /** Milliseconds until its machine was ready, where known. */
   machine_ready_ms?: number;
   conversation_id?: string;
   turn_id?: string;
-  /** What the agent answered, as far as chronosd keeps it; what the task is. */
+  /** The agent's reply, as far as chronosd stores it, or the text of the intent. */
   text?: string;
   error?: string;
-  /** When the turn is tried again, RFC 3339. */
+  /** Time of the next attempt of the turn, RFC 3339. */
   retry_at?: string;
   intent_id?: string;
-  /** Of a task, how it stands; of an answer, `approved` or `denied`. */
+  /** Status of an intent, or `approved` or `denied` of an answer. */
   status?: string;
-  /** The step that an answer is about, and whose key it is, as the executor's roster calls it. */
+  /** The step of an answer, and the name of the approver's key in the executor's roster. */
   node_id?: string;
   by?: string;
 };
 
-/** What makes an entry another one than those before it. */
+/** Identifies an entry. */
 export const keyOf = ({ kind, fire_id, intent_id, node_id, retry_at, status, at }: LogEntry) =>
   JSON.stringify([
     kind,
@@ -64,14 +64,14 @@ export const inOrder = (one: LogEntry, other: LogEntry) => Date.parse(one.at) - 
 
 const LABEL_CHARACTERS = 60;
 
-/** What names an alarm. */
+/** Label and message of an alarm. */
 export type NamedAlarm = Pick<AlarmView, 'id' | 'label' | 'wake_message'>;
 
 const nameOf = ({ label, wake_message }: NamedAlarm) => label || wake_message.slice(0, LABEL_CHARACTERS).toWellFormed();
 
 const failed = (error: string | undefined) => (error === undefined ? {} : { error });
 
-/** That a turn failed for a reason that passes, and how it ended. */
+/** Turn reports as entries: a temporary failure, and the end. */
 function turnEntry(about: Pick<LogEntry, 'alarm_id' | 'label' | 'fire_id'>, turn: FireView['turn']): LogEntry[] {
   if (!turn) return [];
   const { turn_id, conversation_id, finished_at, ok, error, waits, reply } = turn;
@@ -93,9 +93,9 @@ const earliest = (...instants: readonly (string | undefined)[]) =>
   instants.filter((at) => at !== undefined).reduce((one, other) => (Date.parse(other) < Date.parse(one) ? other : one));
 
 /**
- * What has become of an alarm.
+ * The history of an alarm.
  *
- * @param fires attempts at it, latest first
+ * @param fires its attempts, latest first
  */
 export function entriesOf(alarm: NamedAlarm, fires: readonly FireView[]): LogEntry[] {
   const label = nameOf(alarm);
@@ -122,7 +122,7 @@ export function entriesOf(alarm: NamedAlarm, fires: readonly FireView[]): LogEnt
     const late = late_because === undefined ? {} : { late_because };
     if (outcome === 'delivered')
       entries.push({
-        // A short turn may be over before chronosd has read that its wake was taken.
+        // A short turn may end before chronosd records that its wake was accepted.
         at: earliest(accepted_at ?? finished_at, turn?.started_at, turn?.waits?.at, turn?.finished_at),
         kind: 'rang',
         ...about,
@@ -142,7 +142,7 @@ export function entriesOf(alarm: NamedAlarm, fires: readonly FireView[]): LogEnt
   return entries.sort(inOrder);
 }
 
-/** What has become of a task: whose answers let it go on, and that it waits for somebody, or how it ended. */
+/** The history of an intent: approvals, waiting, and its end. */
 export function entriesOfIntent(intent: IntentView): LogEntry[] {
   const { intent_id, status, created_at, ended_at, prose, conversation_id, error, nodes } = intent;
   const about = {

@@ -1,20 +1,20 @@
-/** Following turns by the ledger: of some alarms, what has not been told yet. */
+/** Follows turns by the fire ledger: news of some alarms that has not been reported. */
 import { type ChronosClient, eachAlarm, firesSince, isTurnOpen, LONGEST_TURN_MS } from '../../chronos/client.ts';
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { AlarmView, FireView } from '../../wire/alarm.ts';
 import { entriesOf, inOrder, keyOf, type LogEntry, type NamedAlarm } from './entries.ts';
 
-/** A machine that does not tell how its turns end is not waited for any longer than this. */
+/** Limit for turns whose machine sends no turn reports. */
 export const NO_WORD_MS = 10 * 60_000;
-/** Alarms that are asked about at a time. */
+/** Alarms per query. */
 const AT_ONCE = 8;
-/** What is looked at of an alarm whose turn is followed. */
+/** Attempts per followed alarm. */
 const LATEST_FIRES = 20;
 
 export type OpenTurnsOptions = {
   client: ChronosClient;
   clock: Clock;
-  /** What happened before this instant is not told, epoch milliseconds. */
+  /** Earlier events are not reported, epoch ms. */
   since: number;
   signal: AbortSignal;
 };
@@ -28,18 +28,18 @@ export class OpenTurns {
     this.#options = options;
   }
 
-  /** An alarm has rung: what comes of it is told from the next look on. */
+  /** An alarm has fired: its turn is reported from the next query on. */
   watch(alarm: NamedAlarm): void {
     this.#watched.set(alarm.id, alarm);
   }
 
-  /** How many alarms are followed. */
+  /** Number of followed alarms. */
   get size(): number {
     return this.#watched.size;
   }
 
   /**
-   * All that has become of the owner's alarms, and which of them are worth following.
+   * The history of all alarms of the owner, and the alarms to follow.
    *
    * @throws ReveilleError as the client
    */
@@ -50,10 +50,10 @@ export class OpenTurns {
   }
 
   /**
-   * What is new of the alarms that are followed; those of which no more can come are let go.
+   * News of followed alarms. Alarms without further news are dropped.
    *
    * @param whole reads the ledger back to `since` instead of its latest entries
-   * @throws ReveilleError as the client; the next look makes up for one that failed
+   * @throws ReveilleError as the client; the next query reports what a failed one missed
    */
   async look(whole = false): Promise<LogEntry[]> {
     const alarms = [...this.#watched.values()];
@@ -85,7 +85,7 @@ export class OpenTurns {
   }
 }
 
-/** Whether anything can have happened to an alarm since then: of failures it does not say when they were. */
+/** Whether an alarm may have news since then. Failures have no time in the list. */
 function mayTell({ last_fired_at: last, last_error, failure_count }: AlarmView, since: number): boolean {
   if (last_error !== undefined || failure_count > 0) return true;
   return last !== undefined && Date.parse(last) >= since - LONGEST_TURN_MS;

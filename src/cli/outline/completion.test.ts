@@ -136,5 +136,5 @@ test('the manual page has every command and flag, and its formatter has nothing 
     assert.match(stdout, new RegExp(`^ +${words.join(' ')}\\b`, 'm'));
     for (const { names } of options) for (const name of names) assert.ok(stdout.includes(name), name);
   }
-  assert.match(stdout, /\$ reveille alarm set "Look at the build" "every weekday at 9"/);
+  assert.match(stdout, /\$ reveille alarm set "Check the build" "in 10 minutes"/);
 });

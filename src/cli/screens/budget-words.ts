@@ -1,4 +1,4 @@
-/** A budget in words for people. */
+/** A budget as text. */
 import { formatDuration } from '../../kit/clock/duration.ts';
 import { BREAKER_PAUSE_SECONDS, type Budget } from '../../wire/budget.ts';
 

@@ -1,4 +1,4 @@
-/** What is said of a receipt that was checked: lines for people, one object for programs. Pure. */
+/** The result of a receipt verification: lines for a terminal, one object for programs. Pure. */
 
 import {
   callsOf,
@@ -16,41 +16,37 @@ import { DENIAL_CODES } from '../../wire/executor.ts';
 import { wrap } from './columns.ts';
 import type { Output } from './output.ts';
 
-/** Enough to know a task or a call again; the receipt has all of it. */
+/** Characters that identify an intent or a call; the receipt has the whole text. */
 const SHOWN_CHARACTERS = 2000;
 const LABEL_WIDTH = 12;
 
-/** Where a receipt stands, and whether its key was expected. */
+/** Where a receipt is, and whether its key was expected. */
 export type ReceiptPlace = {
   readonly file: string;
   readonly line: number;
   readonly keyExpected: boolean;
-  /** Whether the reader has named a key. */
+  /** Whether the caller named a key. */
   readonly keyNamed: boolean;
-  /** The reader takes the file's own word for whose it is. */
+  /** The caller accepts the key in the file. */
   readonly trustsEmbedded: boolean;
-  /** Whether the reader has named who must have approved. */
+  /** Whether the caller named expected approvers. */
   readonly approverExpected: boolean;
 };
 
 type Words = Pick<Output, 'paint' | 'columns'>;
 
 const MEANING: { readonly [Property in BrokenProperty]: string } = {
-  malformed: 'This is not a receipt as an executor writes it.',
-  key: 'It may be a good receipt of somebody else; it is none of the one you named.',
-  seq: 'Envelopes are missing, were added or were moved. What stands before it holds; nothing from here on can be relied on.',
+  malformed: 'This is not a receipt of an executor.',
+  key: 'It may be a valid receipt of another executor, not of the one you named.',
+  seq: 'Envelopes are missing, added or moved. Entries before it are valid; nothing after it is reliable.',
   key_id:
-    'The envelope was written by another key, or changed. What stands before it holds; nothing from here on can be relied on.',
-  prev_hash:
-    'The chain was cut and put together. What stands before it may have been exchanged as well; nothing from here on can be relied on.',
+    'The envelope was written with another key, or changed. Entries before it are valid; nothing after it is reliable.',
+  prev_hash: 'The chain was cut and joined. Entries before it may be exchanged as well; nothing after it is reliable.',
   signature:
-    'Somebody without the key changed or wrote this envelope. What stands before it holds; nothing from here on can be relied on.',
-  digest:
-    'The signature is good: the executor itself wrote a hash that does not fit. Do not take its word for this step.',
-  approver:
-    'The receipt itself holds: whoever approved this call, if anybody did, it was not with a key that you named.',
-  story:
-    'The signature is good: the executor itself wrote what cannot have happened in this order. It did not keep its rules.',
+    'This envelope was written or changed without the key. Entries before it are valid; nothing after it is reliable.',
+  digest: 'The signature is valid: the executor itself wrote a wrong hash. Do not trust this step.',
+  approver: 'The receipt itself is valid, but no key that you named approved this call.',
+  story: 'The signature is valid: the executor itself wrote entries in an impossible order.',
 };
 
 function shown(text: string): string {
@@ -64,21 +60,21 @@ function labelled(label: string, text: string, { columns }: Words): string[] {
   return [`  ${label.padEnd(LABEL_WIDTH)}  ${first}`, ...more.map((line) => `${indent}${line}`)];
 }
 
-/** Who let the call happen, in a sentence. */
+/** Who allowed the call, as a sentence. */
 function consentOf({ decided, gate }: NodeRecord): string {
-  if (!decided) return 'the policy was not asked about it';
+  if (!decided) return 'the policy did not decide about it';
   const { effect, rule, reason } = decided;
   const answer = gate?.answered;
   const because = `rule ${shown(rule)}: ${shown(reason)}`;
-  if (effect === 'allow') return `allowed without asking (${because})`;
+  if (effect === 'allow') return `allowed without approval (${because})`;
   if (effect === 'deny') return `denied (${because})`;
   if (answer)
-    return `${answer.approved ? 'approved' : 'answered no'} by ${shown(answer.by)} at ${answer.at}${signedBy(answer)}`;
-  return gate?.expired ? 'asked, and nobody answered in time' : `to be asked (${because})`;
+    return `${answer.approved ? 'approved' : 'denied'} by ${shown(answer.by)} at ${answer.at}${signedBy(answer)}`;
+  return gate?.expired ? 'asked, and not answered in time' : `needs approval (${because})`;
 }
 
 function signedBy({ approver, name, passkey }: NonNullable<Gate['answered']>): string {
-  if (approver === undefined) return '; the receipt is of before answers were signed, and names no approver’s key';
+  if (approver === undefined) return '; the receipt is older than signed answers and names no approver’s key';
   const called = name === undefined ? '' : ` (${shown(name)})`;
   return passkey === undefined
     ? `, signed by ${approver}${called}`
@@ -93,18 +89,18 @@ function outcomeOf(record: NodeRecord): string {
     ([name, value]) => `${name} = ${canonicalJson(value)}`,
   );
   const what = {
-    started: 'nothing says what became of it',
+    started: 'its outcome is not recorded',
     succeeded: 'succeeded',
     failed: 'failed',
-    not_run: 'was certainly not carried out',
-    unknown: 'nobody can say whether it was carried out',
+    not_run: 'was not executed',
+    unknown: 'its outcome is unknown',
   }[status];
   const details = [...(reason === undefined ? [] : [reason]), ...named].map(shown).join('; ');
   const when = record.started ? `started at ${record.started.at}; ` : '';
   return `${when}${what}${details === '' ? '' : ` (${details})`}`;
 }
 
-/** What was said of how the call went, the last time. */
+/** The latest status of the call. */
 const reasonOf = ({ reconciled, finished }: NodeRecord) => (reconciled ?? finished)?.reason;
 
 function callLines(nodeId: string, record: NodeRecord, words: Words): string[] {
@@ -129,7 +125,7 @@ function courseLines({ state }: ReceiptReport, words: Words): string[] {
   const ending = endOf(state);
   if (!accepted) return [];
   const { principal, prose, intent, at } = accepted;
-  const there = principal.origin === 'chronos' ? 'an alarm began it, with nobody there' : 'a person was there';
+  const there = principal.origin === 'chronos' ? 'started by an alarm' : 'started by a person';
   return [
     ...labelled('asked', `by ${shown(principal.user)} at ${at}; ${there}`, words),
     ...labelled('', shown(prose ?? intent ?? ''), words),
@@ -138,8 +134,8 @@ function courseLines({ state }: ReceiptReport, words: Words): string[] {
     ...callsOf(state).flatMap(({ nodeId, record }) => callLines(nodeId, record, words)),
     ...(refusals === 0
       ? []
-      : labelled('refused', refusals === 1 ? 'one answer did not count' : `${refusals} answers did not count`, words)),
-    ...(broken ? labelled('journal', 'was changed behind the executor’s back; the executor noticed', words) : []),
+      : labelled('refused', refusals === 1 ? 'one answer was rejected' : `${refusals} answers were rejected`, words)),
+    ...(broken ? labelled('journal', 'was changed outside the executor; the executor detected it', words) : []),
     ...(ending
       ? labelled(
           'ended',
@@ -159,8 +155,8 @@ function keyLines(
   const whose = keyExpected
     ? 'the one that you named'
     : keyNamed
-      ? 'by the file’s own claim: NOT the one that you named'
-      : 'by the file’s own claim: name it with --key to know whose it is, or take it with --trust-embedded';
+      ? 'claimed by the file: NOT the one that you named'
+      : 'claimed by the file: name the expected key with --key, or accept it with --trust-embedded';
   return [
     ...labelled('key', `${publicKey}, ${whose}`, words),
     ...labelled('key id', String(keyId), words),
@@ -173,16 +169,13 @@ function verdictLines(report: ReceiptReport, { keyExpected, trustsEmbedded }: Re
   if (!broken) {
     const isWhose = keyExpected || trustsEmbedded;
     const holds = isWhose
-      ? words.paint('green', `Valid: all ${envelopes} envelopes hold.`)
+      ? words.paint('green', `Valid: all ${envelopes} envelopes.`)
       : words.paint(
           'yellow',
-          `All ${envelopes} envelopes hold, by the key in the file; nobody has said whose key that is.`,
+          `All ${envelopes} envelopes are valid with the key in the file; no expected key was given.`,
         );
     if (endOf(state)) return [holds];
-    return [
-      holds,
-      `It has not come to its end: the last thing on record is ${state.lastKind}. More may have happened since.`,
-    ];
+    return [holds, `The intent is not final: the last entry is ${state.lastKind}. More may have happened since.`];
   }
   const { seq, property, message, expected, found, rule } = broken;
   const where = seq === 0 ? 'The receipt' : `Envelope ${seq} of ${envelopes}`;
@@ -195,7 +188,7 @@ function verdictLines(report: ReceiptReport, { keyExpected, trustsEmbedded }: Re
   ];
 }
 
-/** For people: what was asked, who approved it, what was done, and the verdict. */
+/** For a terminal: the intent, approvals, calls and the verdict. */
 export function linesOf(report: ReceiptReport, place: ReceiptPlace, words: Words): string[] {
   const title = report.intentId === undefined ? 'Receipt' : `Intent ${shown(report.intentId)}`;
   return [

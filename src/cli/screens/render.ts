@@ -1,4 +1,4 @@
-/** Alarms and their rings as aligned lines for people. Pure: the reader's clock, zone and terminal are handed in. */
+/** Alarms and fires as aligned lines. Pure: clock, zone and terminal are parameters. */
 
 import { formatDuration, formatLateness } from '../../kit/clock/duration.ts';
 import {
@@ -17,19 +17,19 @@ import type { AlarmCreated, AlarmView, FireView } from '../../wire/alarm.ts';
 import { columns, fit, pad, textWidth, wrap } from './columns.ts';
 import type { Output } from './output.ts';
 
-/** The reader: when and where they are, how wide their terminal is, and how it shows emphasis. */
+/** The reader: clock, zone, terminal width and colours. */
 export type Look = Here & { width: number; paint: Output['paint'] };
 
-/** Of a UUIDv7 this much is its millisecond: it tells alarms apart unless they were set in the same one. */
+/** The millisecond part of a UUIDv7: it distinguishes alarms of different milliseconds. */
 const ID_PREFIX = 13;
-/** Enough text to fill any terminal; the rest of a long message need not be measured. */
+/** Enough text to fill any terminal; the rest of a long message is not measured. */
 const PREVIEW_CHARACTERS = 400;
 /** Between the name of a fact and its value. */
 const INDENT = '  ';
 
 const instant = (text: string) => Date.parse(text);
 
-/** The beginning of each id that tells it from the others, as git does it. */
+/** The shortest unique beginning of each id, as in git. */
 export function shortIds(ids: readonly string[]): Map<string, string> {
   const sorted = [...new Set(ids)].sort();
   const shared = (one: string, other = '') => {
@@ -45,14 +45,14 @@ export function shortIds(ids: readonly string[]): Map<string, string> {
   );
 }
 
-/** Label and message on one line, shortened to what could be shown. */
+/** Label and message on one line, shortened. */
 export function preview({ label, wake_message: message }: { label: string; wake_message: string }): string {
   const text = label === '' ? message : `${label}: ${message}`;
   const head = oneLine(text.slice(0, PREVIEW_CHARACTERS).toWellFormed());
   return text.length > PREVIEW_CHARACTERS ? `${head}…` : head;
 }
 
-/** Facts one below the other, their values aligned; long values go on below themselves. */
+/** Aligned facts, one per line; long values continue on the next line. */
 export function facts(entries: readonly (readonly [name: string, value: string | undefined])[], look: Look): string[] {
   const given = entries.filter((entry): entry is readonly [string, string] => entry[1] !== undefined);
   const nameWidth = Math.max(0, ...given.map(([name]) => name.length));
@@ -70,8 +70,8 @@ export function ringsAt(text: string, look: Look): string {
 }
 
 /**
- * How a new alarm's time was read: its next instants, the first of them the alarm's own. `zone` is missing where the
- * schedule has none; `every` says how often a series fires.
+ * How a new alarm's time was understood: its next instants, starting with the alarm's own. `zone` is missing when the
+ * schedule has none; `every` is the rhythm of a series.
  */
 export type RingsRead = {
   readonly zone?: string | undefined;
@@ -79,10 +79,10 @@ export type RingsRead = {
   readonly rings: readonly number[];
 };
 
-/** What `alarm set` answers. */
+/** The output of `alarm set`. */
 export function renderCreated(created: AlarmCreated, look: Look, reading?: RingsRead): string[] {
   const { id, next_fire_at: next, status, deduped } = created;
-  const done = deduped ? 'Already set, by this key and with this definition:' : 'Set';
+  const done = deduped ? 'Already set with this key and definition:' : 'Set';
   const lines = [`${done} ${look.paint('bold', id)}`];
   if (next === undefined) return [...lines, `${INDENT}it is ${status}`];
   if (reading === undefined) return [...lines, `${INDENT}rings ${ringsAt(next, look)}`];
@@ -93,7 +93,7 @@ export function renderCreated(created: AlarmCreated, look: Look, reading?: Rings
   return zone === undefined ? lines : [...lines, `${INDENT}read in ${zone}`];
 }
 
-/** `in 10 h` of `in 10 h 27 min`: the column beside it has the clock time. */
+/** `in 10 h` of `in 10 h 27 min`: the next column has the clock time. */
 const coarse = (relative: string) => relative.replace(/(\d+ \w+) \d+ \w+/, '$1');
 
 function nextRing(alarm: AlarmView, look: Look): [relative: string, absolute: string] {
@@ -111,12 +111,12 @@ function attempts(count: number): string {
   return `${count} failed attempt${count === 1 ? '' : 's'}`;
 }
 
-/** What holds the next ring back, if anything does. */
+/** The reason why the next fire is deferred, if any. */
 function heldBack({ held_back: held }: AlarmView): string | undefined {
   return held && oneLine(held.reason);
 }
 
-/** A line about what goes wrong with an alarm, if anything does. */
+/** A line about failures of an alarm, if any. */
 function trouble(alarm: AlarmView): string | undefined {
   const last = alarm.last_error === undefined ? '' : `: ${oneLine(plainWakeError(alarm.last_error))}`;
   if (alarm.failure_count > 0) return `${attempts(alarm.failure_count)} of ${alarm.max_failures}, the last one${last}`;
@@ -125,13 +125,13 @@ function trouble(alarm: AlarmView): string | undefined {
 
 const HEADINGS = ['ID', 'STATUS', 'SCHEDULE', 'RINGS', 'AT', 'MESSAGE'] as const;
 
-/** What stands behind a list: how many more there are of what it shows, and whether it has those that are over. */
+/** The part beyond a list: the number of further alarms, and whether finished ones are included. */
 export type BeyondList = { readonly left: number; readonly history: 'shown' | 'hidden' };
 
-/** What `alarm list` shows. */
+/** The output of `alarm list`. */
 export function renderAlarms(alarms: readonly AlarmView[], { left, history }: BeyondList, look: Look): string[] {
   if (alarms.length === 0)
-    return [history === 'shown' ? 'No alarms.' : 'No alarms ahead; --all shows those that are over.'];
+    return [history === 'shown' ? 'No alarms.' : 'No active alarms; --all includes finished ones.'];
   const ids = shortIds(alarms.map(({ id }) => id));
   const rows = alarms.map((alarm) => [
     ids.get(alarm.id)!,
@@ -157,7 +157,7 @@ export function renderAlarms(alarms: readonly AlarmView[], { left, history }: Be
   });
   const count = `${alarms.length} alarm${alarms.length === 1 ? '' : 's'}`;
   const more = left === 0 ? '' : `, ${left} more with --limit ${alarms.length + left}`;
-  const over = history === 'shown' ? '' : '; --all shows those that are over, too';
+  const over = history === 'shown' ? '' : '; --all includes finished ones';
   const short = zoneName(look.now, look.zone);
   const zone = short === look.zone ? short : `${look.zone} (${short})`;
   const foot = `${count}${more}${over}. Times in ${zone}.`;
@@ -173,10 +173,10 @@ function schedule(alarm: AlarmView, look: Look): string {
   return words === undefined ? `${expression}${zone}` : `${words}${zone} (${expression})`;
 }
 
-/** Cells of the schedule in a list; a longer one is repeated whole below its alarm. */
+/** Cells of the schedule in a list; a longer schedule is repeated whole below its alarm. */
 const SCHEDULE_WIDTH = 18;
 
-/** How often an alarm fires, in a few words; with its zone where that is not the reader's. */
+/** The rhythm of an alarm as short text; with its zone if the reader's zone differs. */
 function shortSchedule({ kind, cron_expr: cron = '', timezone = 'UTC' }: AlarmView, look: Look): string {
   if (kind === 'once') return 'once';
   const expression = oneLine(cron);
@@ -194,7 +194,7 @@ function rungTimes(alarm: AlarmView, look: Look): string | undefined {
   return alarm.last_fired_at === undefined ? times : `${times}${limit}, the last ${ringsAt(alarm.last_fired_at, look)}`;
 }
 
-/** A block of text as it was written, indented. */
+/** A block of text, indented. */
 function block(title: string, text: string, look: Look): string[] {
   const lines = printable(text)
     .split('\n')
@@ -202,17 +202,17 @@ function block(title: string, text: string, look: Look): string[] {
   return ['', look.paint('dim', title), ...lines];
 }
 
-/** What `alarm show` says about the alarm itself. */
+/** The output of `alarm show` about the alarm itself. */
 export function renderAlarm(alarm: AlarmView, look: Look): string[] {
   const rows = facts(
     [
-      ['status', alarm.in_flight ? `${alarm.status}, rings right now` : alarm.status],
+      ['status', alarm.in_flight ? `${alarm.status}, firing now` : alarm.status],
       ['label', alarm.label === '' ? undefined : oneLine(alarm.label)],
       ['rings', alarm.next_fire_at === undefined ? undefined : ringsAt(alarm.next_fire_at, look)],
       ['waits', heldBack(alarm)],
       ['schedule', schedule(alarm, look)],
-      ['urgent', alarm.urgent ? 'yes: quiet hours do not hold it back' : undefined],
-      ['computer', alarm.wake_computer ? 'is woken from its sleep for it, where that is arranged' : undefined],
+      ['urgent', alarm.urgent ? 'yes: quiet hours do not defer it' : undefined],
+      ['computer', alarm.wake_computer ? 'is woken from sleep for it, if enabled' : undefined],
       ['until', alarm.ends_at === undefined ? undefined : localTime(instant(alarm.ends_at), look)],
       ['at most', alarm.max_fires === undefined ? undefined : `${alarm.max_fires} times`],
       ['jitter', alarm.jitter_seconds === undefined ? undefined : `up to ${inSeconds(alarm.jitter_seconds)}`],
@@ -237,15 +237,15 @@ export function renderAlarm(alarm: AlarmView, look: Look): string[] {
   ];
 }
 
-/** What the router answered: that a wake was taken does not mean that its turn is done. */
+/** The router's answer. An accepted wake does not mean that the turn has ended. */
 function outcomeOf({ outcome, http_status: status }: FireView): string {
   const word = outcome === 'delivered' ? 'accepted' : outcome;
   return status === undefined ? word : `${word} (${status})`;
 }
 
-/** The ledger of an alarm: one line for each attempt, and what went wrong below it. */
+/** The fires of an alarm: one line per attempt, with errors below. */
 export function renderFires(fires: readonly FireView[], more: boolean, look: Look): string[] {
-  if (fires.length === 0) return ['', look.paint('dim', 'It has not rung yet.')];
+  if (fires.length === 0) return ['', look.paint('dim', 'It has not fired yet.')];
   const rows = fires.map((fire) => [
     wallTime(instant(fire.scheduled_for), look),
     String(fire.attempt),
@@ -262,7 +262,7 @@ export function renderFires(fires: readonly FireView[], more: boolean, look: Loo
       .map((note) => look.paint('yellow', `      ${note}`));
     return [`${INDENT}${lines[at]}`, ...below];
   });
-  const title = more ? `Rings, the ${fires.length} latest attempts` : 'Rings, latest first';
+  const title = more ? `Fires, the ${fires.length} latest attempts` : 'Fires, latest first';
   return ['', look.paint('dim', title), look.paint('dim', `${INDENT}${heading}`), ...body];
 }
 
@@ -273,7 +273,7 @@ const VERBS: Readonly<Record<FireView['outcome'], string>> = {
   missed: 'missed',
 };
 
-/** One line of `alarm watch`: when, what happened, to which alarm, how late. */
+/** One line of `alarm watch`: time, event, alarm, lateness. */
 export function renderEvent(alarm: AlarmView, fire: FireView, look: Look): string[] {
   const delivered = fire.outcome === 'delivered';
   const verb = pad(VERBS[fire.outcome], 7);

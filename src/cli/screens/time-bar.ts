@@ -1,4 +1,4 @@
-/** A day as a bar: hours from left to right, what was active in them. Pure. */
+/** A day as a bar: hours from left to right with active time. Pure. */
 import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
 import type { DayView } from '../../wire/chronometric-view.ts';
 import type { Look } from './render.ts';
@@ -6,7 +6,7 @@ import { clockOf } from './time-words.ts';
 
 const HOUR_MS = 3_600_000;
 const QUARTER_MS = HOUR_MS / 4;
-/** Cells that an hour may take, the most first: each is a quarter, a half or a whole hour. */
+/** Cells of an hour, the widest first: each is a quarter, a half or a whole hour. */
 const CELLS_PER_HOUR = [4, 2, 1] as const;
 /** `08:00` and a blank. */
 const LABEL_WIDTH = 6;
@@ -15,7 +15,7 @@ type Kind = 'session' | 'loose' | 'away' | 'nothing';
 
 const GLYPHS: Readonly<Record<Kind, string>> = { session: '█', loose: '▒', away: '·', nothing: ' ' };
 
-/** What most of a stretch of time was; anything active counts before being away does, so that nothing short is lost. */
+/** The kind of most of an interval. Active time wins, so that no short interval disappears. */
 function kindOf(view: DayView, from: number, to: number): Kind {
   const spent: Record<Kind, number> = { session: 0, loose: 0, away: 0, nothing: 0 };
   for (const stretch of view.stretches) {
@@ -29,17 +29,14 @@ function kindOf(view: DayView, from: number, to: number): Kind {
   return spent.session >= spent.loose ? 'session' : 'loose';
 }
 
-/**
- * Full hours by the wall clock of the day; zones differ from UTC by quarters of an hour, so that quarters are where
- * they are.
- */
+/** Full hours of the day by the wall clock. Zones differ from UTC by quarter hours, so steps are quarters. */
 function hourBefore(instant: string): number {
   const minutes = Number(clockOf(instant).slice(3));
   const quarter = Math.floor(Date.parse(instant) / QUARTER_MS) * QUARTER_MS;
   return quarter - Math.floor(minutes / 15) * QUARTER_MS;
 }
 
-/** Cells of one kind beside each other are coloured together. */
+/** Adjacent cells of one kind are coloured together. */
 function painted(kinds: readonly Kind[], look: Look): string {
   let bar = '';
   for (let at = 0; at < kinds.length; ) {
@@ -54,7 +51,7 @@ function painted(kinds: readonly Kind[], look: Look): string {
   return bar;
 }
 
-/** @returns two lines, or none where there is nothing to show or no room for it */
+/** @returns two lines; none without data or without space */
 export function dayBar(view: DayView, look: Look): string[] {
   const [first] = view.stretches;
   const last = view.stretches.at(-1);

@@ -1,4 +1,4 @@
-/** The person's day and week on a screen. */
+/** The user's day and week on a screen. */
 import { REAL_BREAK_MS } from '../../chronometric/state/state.ts';
 import { zoneName } from '../../kit/clock/local-time.ts';
 import type { DayView, WeekView } from '../../wire/chronometric-view.ts';
@@ -22,16 +22,16 @@ const MINUTE_MS = 60_000;
 const GAP = '  ';
 /** `08:52–10:31` */
 const TIMES_WIDTH = 11;
-/** Below this the words stand under the times instead of beside them. */
+/** Below this width the text is under the times instead of beside them. */
 const WIDE = 60;
 const INDENT = '  ';
-/** So much of an intent or a summary is shown; `--json` has all of it. */
+/** Characters shown of an intent or a summary; `--json` has the whole text. */
 const MOST_LINES = 3;
 
 type Session = DayView['sessions'][number];
 type Stretch = DayView['stretches'][number];
 
-/** What a row says: times, a length, and lines, the first of which says what it is. */
+/** A row: times, a length, and lines with a heading. */
 type Row = {
   readonly at: number;
   readonly times: string;
@@ -46,7 +46,7 @@ const isBreak = (stretch: Stretch) => stretch.kind === 'away' && lasts(stretch) 
 
 const timesOf = (begin: string, end: string) => `${clockOf(begin)}–${clockOf(end)}`;
 
-/** The words for a break that is due, or for when one will be. */
+/** Text about a break: due now, or when it is due. */
 export function breakWords({
   due,
   due_in: left,
@@ -59,11 +59,11 @@ export function breakWords({
   return `break due${levelWords(level)}: ${inMinutes(lengthOfTime(elapsed))} active without one`;
 }
 
-/** Whether a session that is open was seen so lately that the person counts as there. */
+/** Whether the user was active in an open session recently. */
 const isLive = (session: Session, view: DayView) =>
   Date.parse(view.as_of) - Date.parse(session.last_seen_at) < REAL_BREAK_MS;
 
-/** What stands below a session's words: each note with its colour. */
+/** Notes below a session's text, each with its colour. */
 function notesOf(session: Session, view: DayView): [style: 'dim' | 'green' | 'yellow', note: string][] {
   const { started_at: started, ended_at: ended, in_day: inDay, ending } = session;
   const away = breaksOf(session, view);
@@ -103,7 +103,7 @@ function sessionRow(session: Session, view: DayView, look: Look): Row {
   };
 }
 
-/** Stretches without a session, the short gaps between active ones closed. */
+/** Intervals without a session; short gaps between active ones are closed. */
 function looseRuns(stretches: readonly Stretch[]): Stretch[][] {
   const runs: Stretch[][] = [];
   for (const stretch of stretches) {
@@ -116,7 +116,7 @@ function looseRuns(stretches: readonly Stretch[]): Stretch[][] {
   return runs;
 }
 
-/** What lies between sessions; what is too short to matter to anybody is left out. */
+/** Intervals between sessions; very short ones are omitted. */
 function looseRow(run: readonly Stretch[]): Row | undefined {
   const [first] = run;
   const active = run.filter(({ kind }) => kind === 'active').reduce((sum, stretch) => sum + lasts(stretch), 0);
@@ -154,7 +154,7 @@ function renderRow(row: Row, lengthWidth: number, look: Look): string[] {
   ];
 }
 
-/** What all of it comes to: `Active 3 h 5 min, 2 h 40 min of it in 3 sessions. Away 1 h.` */
+/** The totals: `Active 3 h 5 min, 2 h 40 min of it in 3 sessions. Away 1 h.` */
 export function totalWords(totals: DayView['totals']): string {
   const active = lengthOfTime(totals.active_duration);
   const inside = lengthOfTime(totals.active_in_sessions_duration);
@@ -167,7 +167,7 @@ export function totalWords(totals: DayView['totals']): string {
 
 const offsetOf = (instant: string) => instant.slice(19);
 
-/** Only on the two days a year on which it is so. */
+/** Only on the two days of a clock change. */
 function clockChange(view: DayView): string[] {
   if (offsetOf(view.from) === offsetOf(view.to)) return [];
   const hours = (Date.parse(view.to) - Date.parse(view.from)) / 3_600_000;
@@ -226,7 +226,7 @@ function sessionLine({ intent, summary, ending }: DayView['sessions'][number], l
   const open = ending === 'open' ? ' (open)' : '';
   const came = summary === null ? open : ` → ${harmless(summary)}`;
   const room = look.width - DAY_INDENT.length;
-  // What came of it is not to be crowded out by what was meant.
+  // The outcome must not be pushed out by the intent.
   const meant = fit(harmless(intent), Math.max(room - textWidth(came), Math.ceil(room / 2)));
   return fit(`${DAY_INDENT}${meant}${came}`, look.width);
 }

@@ -1,4 +1,4 @@
-/** What `reveille up` shows a person. */
+/** The output of `reveille up`. */
 
 import { homedir } from 'node:os';
 import { formatLateness } from '../../kit/clock/duration.ts';
@@ -10,14 +10,13 @@ import type { TurnOutcome } from '../../router/woken-turn.ts';
 import { VERSION } from '../../wire/version.ts';
 import { whereIs } from '../commands/machine.ts';
 import { type Home, homeAt } from '../home/home.ts';
-import { PROGRAM } from '../home/package-root.ts';
 import type { LocalAgent, LocalStack } from '../up/local-stack.ts';
 import type { Ring } from '../up/ring.ts';
 import { fit, wrap } from './columns.ts';
 import { waitsWords } from './log-screen.ts';
 import type { Output } from './output.ts';
 
-/** Under the time of day, so that the lines of one ring stand together. */
+/** Under the time of day, so that the lines of one fire are aligned. */
 const INDENT = '          ';
 const PREVIEW_CHARACTERS = 60;
 const QUESTION_LINES = 8;
@@ -26,7 +25,7 @@ function timeOfDay(epochMs: number): string {
   return new Date(epochMs).toLocaleTimeString('en-GB', { hour12: false });
 }
 
-/** A path as a person writes it. */
+/** A path with `~` for the home folder. */
 function tilde(path: string): string {
   const home = homedir();
   return path.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path;
@@ -38,7 +37,7 @@ function preview(text: string): string {
   return printable(short);
 }
 
-/** Who listens where, and what to do next. */
+/** Addresses of the daemons, disabled capabilities, and the next steps. */
 export function greeting(
   out: Output,
   home: Home,
@@ -50,19 +49,21 @@ export function greeting(
   return [
     `${out.paint('bold', 'Reveille')} ${VERSION}`,
     '',
-    row('chronosd', stack.chronos.url, 'keeps alarms and fires them on time'),
-    row('router', stack.router.url, 'starts machines and delivers turns'),
-    row('executor', stack.executor.url, 'asks you before what cannot be undone'),
+    row('chronosd', stack.chronos.url, 'stores alarms and fires them'),
+    row('router', stack.router.url, 'starts machines and delivers wakes'),
+    row('executor', stack.executor.url, 'asks you before irreversible actions'),
     agentRow(stack.agent, row),
     row('home', tilde(home.path), 'keys, tokens and data'),
-    ...disabled.map((sentence) => `  ${'off'.padEnd(10)}${out.paint('dim', printable(sentence))}`),
+    ...disabled.map((sentence) => `  ${'disabled'.padEnd(10)}${out.paint('dim', printable(sentence))}`),
     ...(stack.noApprover === undefined ? [] : ['', out.paint('yellow', `  ${printable(stack.noApprover)}`)]),
     '',
-    `  ${out.paint('dim', 'Open the console')}  ${console}`,
-    ...(out.live ? [`                    ${out.paint('dim', 'works once; again with: npx reveille open')}`] : []),
-    `  ${out.paint('dim', 'Connect an agent')}  claude mcp add chronos${homeFlag(home)} -- ${process.execPath} ${PROGRAM} mcp`,
-    `  ${out.paint('dim', 'Set an alarm')}      npx reveille alarm set "Look at the build" --in 10m`,
-    `  ${out.paint('dim', 'Talk to it')}        npx reveille chat`,
+    `  ${out.paint('dim', 'Console')}           ${console}`,
+    ...(out.live
+      ? [`                    ${out.paint('dim', 'the address works once; again with: npx reveille open')}`]
+      : []),
+    `  ${out.paint('dim', 'Connect a client')}  ${homePrefix(home)}npx reveille connect`,
+    `  ${out.paint('dim', 'Set an alarm')}      npx reveille alarm set "Check the build" --in 10m`,
+    `  ${out.paint('dim', 'Chat')}              npx reveille chat`,
     `  ${out.paint('dim', 'Stop')}              Ctrl-C; alarms are kept`,
     '',
   ];
@@ -70,37 +71,37 @@ export function greeting(
 
 type Row = (name: string, where: string, what: string) => string;
 
-/** Who is woken, and where that is kept. */
+/** The agent that is woken. */
 function agentRow(agent: LocalAgent, row: Row): string {
   if (agent.kind === 'neo') return row('neo', ...neoWords(agent.running));
   const { state } = agent.machine;
-  if (state !== 'active') return row('agent', state, 'wakes are refused; see: npx reveille machine show');
+  if (state !== 'active') return row('agent', state, 'wakes are rejected; see: npx reveille machine show');
   return row('agent', fit(printable(whereIs(agent.machine)), 24), 'yours; Neo is not used');
 }
 
-/** A Neo that an earlier `up` left behind runs on, and is taken over. */
+/** A Neo from an earlier `up` may still run; this `up` adopts it. */
 function neoWords(running: string | undefined): [where: string, what: string] {
-  if (running === 'ready') return ['awake', 'was running already; rests when it has nothing to do'];
-  if (running === 'starting') return ['being looked at', 'was running already, or starts'];
-  return ['asleep', 'starts when an alarm rings'];
+  if (running === 'ready') return ['awake', 'was running already; stops when it is idle'];
+  if (running === 'starting') return ['starting', 'was running already, or starts'];
+  return ['asleep', 'starts when an alarm fires'];
 }
 
-/** What an MCP client must be told when the home is not where it would look. */
-function homeFlag(home: Home): string {
-  return home.path === homeAt(undefined).path ? '' : ` -e REVEILLE_HOME=${home.path}`;
+/** The variable that a command in another terminal needs for a home in another folder. */
+function homePrefix(home: Home): string {
+  return home.path === homeAt(undefined).path ? '' : `REVEILLE_HOME=${home.path} `;
 }
 
-/** The line for an alarm that `up` has set itself. */
+/** The line for the welcome alarm. */
 export function setLine(out: Output, now: number, dueAt: number): string {
   const seconds = Math.max(0, Math.ceil((dueAt - now) / 1000));
-  return `${out.paint('dim', timeOfDay(now))}  set   a welcome alarm; it rings in ${seconds} s, at ${timeOfDay(dueAt)}`;
+  return `${out.paint('dim', timeOfDay(now))}  set   a welcome alarm; it fires in ${seconds} s, at ${timeOfDay(dueAt)}`;
 }
 
 function nameOf({ fire: { alarm } }: Ring): string {
   return alarm.label === '' ? `"${preview(alarm.wakeMessage)}"` : printable(alarm.label);
 }
 
-/** What became of the turn: the reply, wrapped to the terminal, or why there is none. */
+/** The outcome of the turn: the reply, wrapped to the terminal, or the reason why there is none. */
 function turnLines(out: Output, { turn }: Ring, here: Here): string[] {
   if (turn === undefined) return [];
   if (turn.known !== 'end') return noteLines(out, turn, here);
@@ -113,7 +114,7 @@ function turnLines(out: Output, { turn }: Ring, here: Here): string[] {
   return [out.paint('yellow', `the turn is ${turn.status}${why}`)];
 }
 
-/** Of a turn whose end is not known: what is. */
+/** Lines for a turn whose end is not known. */
 function noteLines(out: Output, turn: Exclude<TurnOutcome, { known: 'end' }>, here: Here): string[] {
   const why = printable(turn.why);
   if (turn.known === 'waits' && turn.until !== undefined) {
@@ -122,7 +123,7 @@ function noteLines(out: Output, turn: Exclude<TurnOutcome, { known: 'end' }>, he
   }
   const note = {
     accepted: why,
-    waits: `the turn has not begun and is tried again: ${why}; see "reveille machine turns"`,
+    waits: `the turn has not started and is retried: ${why}; see "reveille machine turns"`,
     lost: `the turn was accepted; its outcome could not be read (${why}). See machine-logs/ in the router's data folder; "reveille neo tools" starts Neo's tools alone`,
   }[turn.known];
   return wrap(note, out.columns - INDENT.length).map((line) =>
@@ -130,7 +131,7 @@ function noteLines(out: Output, turn: Exclude<TurnOutcome, { known: 'end' }>, he
   );
 }
 
-/** What the wake met: `the agent was awake` is only said of one that is there between its turns. */
+/** The state of the agent at the wake. `the agent was awake` is only for agents that run between turns. */
 function metWords({ wake, taken }: Ring): string {
   const { by, preset = 'the agent' } = taken ?? {};
   if (by === 'program') return `${printable(preset)} was started for it`;
@@ -139,18 +140,18 @@ function metWords({ wake, taken }: Ring): string {
   return startMs > 0 ? `the agent started in ${Math.round(startMs)} ms` : 'the agent was awake';
 }
 
-/** One ring: how late, and how long the machine took. */
+/** One fire: its lateness, and the start time of the machine. */
 export function rangLine(out: Output, ring: Ring): string {
   const { fire } = ring;
   const lateness = fire.startedAt - fire.occurrence.scheduledFor;
-  const missed = fire.occurrence.missedCount > 0 ? `, standing in for ${fire.occurrence.missedCount} missed` : '';
+  const missed = fire.occurrence.missedCount > 0 ? `, for ${fire.occurrence.missedCount} missed` : '';
   return `${out.paint('dim', timeOfDay(fire.startedAt))}  ${out.paint('green', 'rang')}  ${nameOf(ring)}: ${formatLateness(lateness, fire.late)}${missed}; ${metWords(ring)}`;
 }
 
 /**
- * What came of a ring.
+ * The outcome of a fire.
  *
- * @param isBelow whether the line of this ring stands right above it
+ * @param isBelow whether the line of this fire is right above
  */
 export function replyLines(out: Output, ring: Ring, here: Here, isBelow: boolean): string[] {
   const lines = turnLines(out, ring, here).map((line) => `${INDENT}${line}`);
@@ -158,12 +159,12 @@ export function replyLines(out: Output, ring: Ring, here: Here, isBelow: boolean
   return [`${out.paint('dim', timeOfDay(here.now))}  ${out.paint('green', 'reply')}  ${nameOf(ring)}`, ...lines];
 }
 
-/** A question that waits: its first lines say what will happen. */
+/** A waiting question: its first lines state the effect. */
 export function questionLines(out: Output, news: News): string[] {
   const lines = news.text.split('\n');
   const [shown, answer] = [lines.slice(0, QUESTION_LINES), lines.at(-1)!];
   const more =
-    lines.length - 1 > QUESTION_LINES ? [`… (all of it with: reveille intent show ${news.about.intent_id})`] : [];
+    lines.length - 1 > QUESTION_LINES ? [`… (whole text: reveille intent show ${news.about.intent_id})`] : [];
   const width = out.columns - INDENT.length;
   return [
     `${out.paint('dim', timeOfDay(news.at))}  ${out.paint('yellow', 'asks')}  ${printable(news.title)}`,
@@ -174,13 +175,13 @@ export function questionLines(out: Output, news: News): string[] {
   ];
 }
 
-/** What an end waits for, and how to leave at once. */
+/** What a stop waits for, and how to leave at once. */
 export function stoppingLine(out: Output, underWay: number): string {
-  const turns = underWay === 1 ? 'a turn that is under way' : `${underWay} turns that are under way`;
+  const turns = underWay === 1 ? 'one running turn' : `${underWay} running turns`;
   const waits =
     underWay === 0
       ? 'Stopping'
-      : `Stopping: ${turns} may go on for 10 s; what is not done by then goes on at the next start`;
+      : `Stopping: ${turns} may continue for 10 s; unfinished turns continue at the next start`;
   return out.paint('dim', `${waits}. Ctrl-C again leaves at once.`);
 }
 

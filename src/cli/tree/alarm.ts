@@ -1,4 +1,4 @@
-/** `alarm …`: setting alarms and looking after them. */
+/** `alarm …`: set, list, change and watch alarms. */
 
 import type { Command } from 'commander';
 import type { AlarmAction, ListFlags } from '../commands/alarm.ts';
@@ -8,77 +8,85 @@ import { addCommand, addGroup } from './command.ts';
 
 const alarmOptions = (command: Command) =>
   command
-    .option('--in <duration>', 'ring after this long: 90s, 1h30m, "2 hours"')
-    .option('--at <instant>', 'ring at this time: "tomorrow 9am", 2026-12-01T09:00, 2026-12-01T09:00:00Z')
-    .option('--cron <expression>', 'ring again and again: "0 9 * * 1-5", @hourly, "@every 90s"')
+    .option('--in <duration>', 'fire after this long: 90s, 1h30m, "2 hours"')
+    .option('--at <instant>', 'fire at this time: "tomorrow 9am", 2026-12-01T09:00, 2026-12-01T09:00:00Z')
+    .option('--cron <expression>', 'fire on a schedule: "0 9 * * 1-5", @hourly, "@every 90s"')
     .option('--zone <name>', "time zone in which times are read, such as Europe/Berlin (default: this machine's)")
-    .option('--until <instant>', 'last instant at which a series may ring')
-    .option('--times <n>', 'ring a series this often at most')
-    .option('--label <text>', 'a short name for people')
-    .option('--conversation <id>', 'the conversation that the message goes into')
-    .option('--payload <json>', 'data that reaches the agent digit for digit')
-    .option('--payload-file <file>', 'the same from a file; - is standard input')
-    .option('--message-file <file>', 'the message from a file, byte for byte; - is standard input')
-    .option('--max-failures <n>', 'give an occurrence up after this many failed attempts')
-    .option('--max-lateness <duration>', 'rather miss an occurrence than ring later than this')
-    .option('--jitter <duration>', 'ring up to this much later, to spread load')
-    .option('--as <name>', 'whose words they are (default: who is logged in)')
-    .option('--urgent', 'ring in quiet hours too')
-    .option('--wake-computer', 'wake the computer from its sleep for it, where "service wake" is on');
+    .option('--until <instant>', 'last instant at which a series may fire')
+    .option('--times <n>', 'largest number of fires of a series')
+    .option('--label <text>', 'a short name')
+    .option('--conversation <id>', 'the conversation that receives the message')
+    .option('--payload <json>', 'JSON that is delivered unchanged')
+    .option('--payload-file <file>', 'the payload from a file; - reads standard input')
+    .option('--message-file <file>', 'the message from a file, unchanged; - reads standard input')
+    .option('--max-failures <n>', 'stop after this many failed attempts for one occurrence')
+    .option('--max-lateness <duration>', 'record an occurrence as missed when it is later than this')
+    .option('--jitter <duration>', 'fire up to this much later, to spread load')
+    .option('--as <name>', 'name of the author of the message (default: the logged-in user)')
+    .option('--urgent', 'fire in quiet hours too')
+    .option('--wake-computer', 'wake the computer from sleep; needs "reveille service wake on"');
 
 const setOptions = (command: Command) =>
-  alarmOptions(command).option('--key <text>', 'idempotency key: repeating the command sets no second alarm');
+  alarmOptions(command).option('--key <text>', 'idempotency key: a repeated command sets no second alarm');
 
 const editOptions = (command: Command) =>
   alarmOptions(command)
     .option('--message <text>', 'the message')
     .option(
       '--clear <names>',
-      'take away what was set: label, conversation, zone, until, times, max-lateness, urgent, wake-computer, …',
+      'remove these fields: label, conversation, zone, until, times, max-lateness, urgent, wake-computer, …',
     );
 
 const ACTIONS: Readonly<Record<AlarmAction, string>> = {
-  cancel: 'cancel an alarm for good',
-  pause: 'hold an alarm back until it is resumed',
-  resume: 'take the schedule of a paused alarm up again',
-  trigger: 'ring now, beside the schedule',
-  redrive: 'try a failed alarm again, under the same fire id',
+  cancel: 'cancel an alarm permanently',
+  pause: 'stop an alarm until it is resumed',
+  resume: 'continue the schedule of a paused alarm',
+  trigger: 'fire now, in addition to the schedule',
+  redrive: 'deliver a failed occurrence again, with the same fire id',
 };
 
 export function addAlarm(program: Command): void {
-  const alarm = addGroup(program, 'alarm', 'set alarms and look after them');
+  const alarm = addGroup(program, 'alarm', 'set, list and change alarms', [
+    'reveille alarm set "Check the build" "in 10 minutes"',
+    'reveille alarm list',
+  ]);
   addCommand<SetFlags>(alarm, {
     usage: 'set [message] [when]',
-    summary:
-      'set an alarm that wakes the agent with a message, once or again and again: "tomorrow 9am", "in 2 hours", "every weekday at 9"',
-    example: 'reveille alarm set "Look at the build" "every weekday at 9"',
+    summary: 'set an alarm: "tomorrow 9am", "in 2 hours", "every weekday at 9"',
+    examples: [
+      'reveille alarm set "Check the build" "in 10 minutes"',
+      'reveille alarm set "Stand-up in five minutes" "every weekday at 8:55" --zone Europe/Berlin',
+    ],
     options: setOptions,
     run: async (context, flags, [message, when]) =>
       (await import('../commands/alarm-set.ts')).alarmSet(context, flags, message, when),
   });
   addCommand<ListFlags>(alarm, {
     usage: 'list',
-    summary: 'list alarms: what is ahead first, by time',
-    example: 'reveille alarm list --all',
+    summary: 'list alarms, the next one first',
+    examples: ['reveille alarm list', 'reveille alarm list --status failed --json'],
     options: (command) =>
       command
         .option('--status <status>', 'only active, paused, fired, cancelled or failed ones')
         .option('--kind <kind>', 'only once or cron ones')
         .option('--limit <n>', 'how many to show (default: 100)')
-        .option('--all', 'all of them, those that are over included'),
+        .option('--all', 'all alarms, finished ones included'),
     run: async (context, flags) => (await import('../commands/alarm.ts')).alarmList(context, flags),
   });
   addCommand<{ limit?: string }>(alarm, {
     usage: 'show <id>',
-    summary: 'show an alarm and how it has rung',
-    example: 'reveille alarm show 019ed2b4-7c11',
+    summary: 'show an alarm and its fires',
+    examples: ['reveille alarm show 019ed2b4-7c11', 'reveille alarm show stand-up --limit 5'],
     options: (command) => command.option('--limit <n>', 'how many attempts to show (default: 20)'),
     run: async (context, flags, [id]) => (await import('../commands/alarm.ts')).alarmShow(context, flags, id!),
   });
   addCommand<EditFlags>(alarm, {
     usage: 'edit <id>',
-    summary: 'change an alarm; what is not named stays as it is',
-    example: 'reveille alarm edit 019ed2b4-7c11 --in 2h --label "the build"',
+    summary: 'change fields of an alarm',
+    examples: [
+      'reveille alarm edit 019ed2b4-7c11 --in 2h --label "the build"',
+      'reveille alarm edit stand-up --clear zone,until',
+    ],
     options: editOptions,
     run: async (context, flags, [id]) => (await import('../commands/alarm-set.ts')).alarmEdit(context, flags, id!),
   });
@@ -86,23 +94,19 @@ export function addAlarm(program: Command): void {
     addCommand(alarm, {
       usage: `${action} <id>`,
       summary,
-      example: `reveille alarm ${action} 019ed2b4-7c11`,
+      examples: [`reveille alarm ${action} 019ed2b4-7c11`, `reveille alarm ${action} stand-up`],
       run: async (context, _flags, [id]) => (await import('../commands/alarm.ts')).alarmAct(context, action, id!),
     });
   }
   addCommand<WatchFlags>(alarm, {
     usage: 'watch',
-    summary: 'print a line whenever an alarm rings or fails, until Ctrl-C',
-    example: 'reveille alarm watch',
-    options: (command) => command.option('--id <id>', 'only this alarm; ends when it has come to its end'),
+    summary: 'print a line for each fire and failure, until Ctrl-C',
+    examples: ['reveille alarm watch', 'reveille alarm watch --id stand-up --json'],
+    options: (command) => command.option('--id <id>', 'only this alarm; exits after its last fire'),
     run: async (context, flags) => (await import('../commands/alarm-watch.ts')).alarmWatch(context, flags),
   });
   alarm.addHelpText(
     'after',
-    '\nAn <id> may be shortened to its first characters, as "reveille alarm list" does, or be a label that only one alarm has.',
-  );
-  alarm.addHelpText(
-    'after',
-    '\nExample:\n  $ reveille alarm set "Stand-up in five minutes" --cron "55 8 * * 1-5" --zone Europe/Berlin',
+    '\nAn <id> is the first characters of the id, as "reveille alarm list" shows them, or a unique label.',
   );
 }

@@ -1,5 +1,5 @@
 /**
- * How a command hangs in the tree. The tree itself knows words and flags only; what a command does is imported when it
+ * Adds a command to the command tree. The tree holds names and flags only. The code of a command is imported when it
  * runs, so that `reveille --version` does not load a database.
  */
 import { Command, type HelpContext } from 'commander';
@@ -7,12 +7,10 @@ import type { Settings } from '../../wire/settings.ts';
 import type { CliProcess } from '../cli-process.ts';
 import type { CliContext } from '../context.ts';
 
-/**
- * Commander answers `bogus --help` with the help of what is above it, as if it had been understood; here it is refused.
- */
+/** Commander answers `unknown --help` with the help of the parent command. This class reports the unknown command. */
 export class StrictCommand extends Command {
   readonly process: CliProcess;
-  /** Adds the options that have to be loaded first; once. */
+  /** Adds the options that have to be loaded first; runs once. */
   late: (() => Promise<void>) | undefined;
 
   constructor(process: CliProcess, name?: string) {
@@ -29,35 +27,37 @@ export class StrictCommand extends Command {
     const names = this.createHelp()
       .visibleCommands(this)
       .map((command) => command.name());
-    // Alone, the word is an unknown command like any other, and parsing it says so.
+    // Parsing the word alone reports the unknown command.
     if (names.length > 0 && word !== undefined && !word.startsWith('-') && !names.includes(word))
       this.parse([word], { from: 'user' });
     super.outputHelp(context as HelpContext);
   }
 }
 
-/** What commander makes of a flag: its text, or whether it was there. */
+/** The parsed value of a flag: its text, or `true` for a switch. */
 export type FlagValue = string | boolean | undefined;
 
-/** Reads the flags that override settings, by the names of the variables. */
+/** Returns the settings that the flags override, by variable name. */
 export type FlagSettings = (flags: Record<string, FlagValue>) => Settings;
 
 export type CommandSpec<Flags> = {
   /** Name and arguments as commander writes them: `show <id>`. */
   usage: string;
   summary: string;
-  /** A line that can be typed as it stands. */
-  example: string;
+  /** Complete command lines for the help: the common case first. */
+  examples: readonly string[];
+  /** The name of an earlier version. It works for one minor version, with a warning. */
+  formerly?: string;
   /** Adds options. */
   options?: (command: Command) => Command;
-  /** Adds options that have to be loaded first, when the command is about to be parsed. */
+  /** Adds options that have to be loaded first, before the command is parsed. */
   lateOptions?: (command: Command) => Promise<void>;
   settings?: FlagSettings;
-  /** Not for people: in no help, completion or page. */
+  /** In no help, completion or page: another program runs it. */
   hidden?: boolean;
-  /** Runs although `config.yaml` or the made secrets are damaged, as if they were not there. */
+  /** Runs even when `config.yaml` or the generated secrets are damaged, as if they were missing. */
   tolerant?: boolean;
-  /** A process of this command that a router has started goes by its environment alone. */
+  /** When a router starts this command, only the environment counts. */
   canBeMachine?: boolean;
   /** @param args the positional arguments, in order */
   run: (context: CliContext, flags: Flags, args: string[]) => Promise<void>;
@@ -69,17 +69,29 @@ async function takeLate(command: Command): Promise<void> {
   await late?.();
 }
 
-/** Adds the options of a whole tree that are otherwise added when their command is about to be parsed. */
+/** Adds the late options of a whole tree now. */
 export async function loadLateOptions(command: Command): Promise<void> {
   await takeLate(command);
   for (const below of command.commands) await loadLateOptions(below);
 }
 
-/** Adds a command to its parent; every one gets `--json` and an example in its help. */
+/** Text below the flags: complete command lines. */
+const examplesText = (examples: readonly string[]) =>
+  `\n${examples.length === 1 ? 'Example' : 'Examples'}:\n${examples.map((line) => `  $ ${line}`).join('\n')}`;
+
+/** Adds a command to its parent. Each command has `--json` and examples in its help. */
 export function addCommand<Flags>(parent: Command, spec: CommandSpec<Flags>): Command {
+  const { formerly, ...current } = spec;
+  if (formerly !== undefined) {
+    const run: CommandSpec<Flags>['run'] = (context, flags, args) => {
+      context.out.remark(`"${formerly}" is now "${current.usage}"; the old name is removed in the next minor version`);
+      return current.run(context, flags, args);
+    };
+    addCommand(parent, { ...current, usage: formerly, hidden: true, run });
+  }
   const command = parent.command(spec.usage, { hidden: spec.hidden === true }).description(spec.summary);
   command.option('--json', 'print JSON lines instead of text');
-  command.addHelpText('after', `\nExample:\n  $ ${spec.example}`);
+  command.addHelpText('after', examplesText(spec.examples));
   spec.options?.(command);
   const { lateOptions } = spec;
   if (lateOptions) {
@@ -89,9 +101,9 @@ export function addCommand<Flags>(parent: Command, spec: CommandSpec<Flags>): Co
     });
   }
   command.action(async (...received: unknown[]) => {
-    // A command below one that has flags itself, such as `neo tools`, finds them there.
+    // The parent may have flags itself, as `neo` has for `neo tools`.
     const flags = command.optsWithGlobals<Record<string, unknown>>();
-    // Commander hands over the positional arguments, then the options, then the command.
+    // Commander passes the positional arguments, then the options, then the command.
     const args = received
       .slice(0, -2)
       .flat()
@@ -110,6 +122,6 @@ export function addCommand<Flags>(parent: Command, spec: CommandSpec<Flags>): Co
 }
 
 /** Adds a group of commands, such as `alarm`. */
-export function addGroup(parent: Command, name: string, summary: string): Command {
-  return parent.command(name).description(summary);
+export function addGroup(parent: Command, name: string, summary: string, examples: readonly string[]): Command {
+  return parent.command(name).description(summary).addHelpText('after', examplesText(examples));
 }

@@ -1,4 +1,4 @@
-/** `up`, the daemons one by one, and the MCP servers. */
+/** `up`, each daemon alone, and the MCP servers. */
 
 import type { Command } from 'commander';
 import type { CapabilityFlags, ChronometricFlags } from '../commands/daemons.ts';
@@ -10,7 +10,7 @@ const listenOptions = (command: Command) =>
   command
     .option('--host <address>', 'the address to listen on')
     .option('--port <port>', 'the port to listen on; 0 picks a free one')
-    .option('--data-dir <folder>', 'where to keep data');
+    .option('--data-dir <folder>', 'the data folder');
 
 const text = (flag: FlagValue) => (typeof flag === 'string' ? flag : undefined);
 
@@ -22,41 +22,47 @@ const listenSettings = (prefix: string) => (flags: Record<string, FlagValue>) =>
 
 const reviewOptions = (command: Command) =>
   command
-    .option('--read <tools...>', 'these only look: the agent may call them')
-    .option('--natural <tools...>', 'these the agent may call as well')
-    .option('--escalate <tools...>', 'these only the executor calls, after asking')
-    .option('--yes-reads', 'new tools: a read where that is proposed, everything else escalated')
-    .option('--accept', 'agree to changed tools with the class they have, and to those that are gone');
+    .option('--read <tools...>', 'tools that only read: the agent may call them')
+    .option('--natural <tools...>', 'other tools that the agent may call without approval')
+    .option('--escalate <tools...>', 'tools that only the executor calls, after the policy allows it')
+    .option('--yes-reads', 'accept proposed reads for new tools; escalate all others')
+    .option('--accept', 'accept changed and removed tools; classes stay');
 
-/** `neo server …`: the MCP servers of Neo's manifest. */
+/** `neo server …`: the MCP servers in Neo's manifest. */
 function addServers(neo: Command): void {
-  const server = addGroup(neo, 'server', "the MCP servers of the agent's manifest, each tool with your word");
+  const server = addGroup(neo, 'server', "add, review and remove the MCP servers of the agent's manifest", [
+    'reveille neo server add notes -- npx -y notes-mcp',
+    'reveille neo server review notes',
+  ]);
   addCommand<ServerAddFlags>(server, {
     usage: 'add <alias> [command...]',
-    summary: 'start a server, show its tools, and put it into the manifest with a class for each',
-    example: 'reveille neo server add notes -- npx -y notes-mcp',
+    summary: 'start a server, show its tools, and add it to the manifest with a class for each tool',
+    examples: [
+      'reveille neo server add notes -- npx -y notes-mcp',
+      'reveille neo server add wiki --url https://wiki.example/mcp --yes-reads',
+    ],
     options: (command) =>
       reviewOptions(command)
-        .option('--url <address>', 'of a server that is reached over HTTP')
+        .option('--url <address>', 'the address of an HTTP server')
         .option(
           '--env <assignments...>',
-          'variables for it, NAME=value; values may refer to variables of yours as manifests do',
+          'environment of the server, NAME=value; a value may refer to your variables as in manifests',
         )
-        .option('--header <assignments...>', 'headers for it, NAME=value, likewise'),
+        .option('--header <assignments...>', 'HTTP headers, NAME=value'),
     run: async (context, flags, words) => (await import('../commands/neo-server.ts')).serverAdd(context, flags, words),
   });
   addCommand<ReviewFlags>(server, {
     usage: 'review [alias]',
-    summary: 'show what its tools are and what has changed since, and take your word on it (default: all servers)',
-    example: 'reveille neo server review notes',
+    summary: 'show new, changed and removed tools and ask for a class for each (default: all servers)',
+    examples: ['reveille neo server review notes', 'reveille neo server review --accept'],
     options: reviewOptions,
     run: async (context, flags, [alias]) =>
       (await import('../commands/neo-server.ts')).serverReview(context, flags, alias),
   });
   addCommand(server, {
     usage: 'remove <alias>',
-    summary: 'take a server out of the manifest',
-    example: 'reveille neo server remove notes',
+    summary: 'remove a server from the manifest',
+    examples: ['reveille neo server remove notes', 'reveille neo server remove notes --json'],
     run: async (context, _flags, [alias]) => (await import('../commands/neo-server.ts')).serverRemove(context, alias!),
   });
 }
@@ -64,19 +70,19 @@ function addServers(neo: Command): void {
 export function addDaemons(program: Command): void {
   addCommand<{ once?: boolean }>(program, {
     usage: 'up',
-    summary: 'start everything on this machine and ring a welcome alarm on the first run',
-    example: 'reveille up',
-    options: (command) => command.option('--once', 'set one alarm, wait until its turn has finished, and exit'),
+    summary: 'start all daemons on this computer',
+    examples: ['reveille up', 'reveille up --once'],
+    options: (command) => command.option('--once', 'set one alarm, wait for the end of its turn, and exit'),
     run: async (context, flags) => (await import('../commands/up.ts')).up(context, flags),
   });
   addCommand(program, {
     usage: 'chronosd',
-    summary: 'keep alarms and fire them on time',
-    example: 'CHRONOS_DEV=1 reveille chronosd --port 9096',
+    summary: 'store alarms and fire them on time',
+    examples: ['CHRONOS_DEV=1 reveille chronosd --port 9096', 'reveille chronosd --no-api'],
     options: (command) =>
       listenOptions(command)
-        .option('--no-api', 'leave the API to other replicas')
-        .option('--no-dispatch', 'leave dispatching to other replicas'),
+        .option('--no-api', 'do not serve the API; other replicas do')
+        .option('--no-dispatch', 'do not fire alarms; other replicas do'),
     settings: (flags) => ({
       ...listenSettings('CHRONOS')(flags),
       ...(flags.api === false ? { CHRONOS_API: '0' } : {}),
@@ -86,20 +92,20 @@ export function addDaemons(program: Command): void {
   });
   addCommand(program, {
     usage: 'router',
-    summary: 'start the machines that alarms wake, and deliver the turns',
-    example: 'ROUTER_DEV=1 reveille router --port 8088',
+    summary: 'start machines and deliver wakes to agents',
+    examples: ['ROUTER_DEV=1 reveille router --port 8088', 'reveille router --data-dir /var/lib/reveille/router'],
     options: listenOptions,
     settings: listenSettings('ROUTER'),
     run: async (context) => (await import('../commands/daemons.ts')).router(context),
   });
   addCommand(program, {
     usage: 'executor',
-    summary: 'carry out what a person approves, with a receipt that can be checked',
-    example: 'EXECUTOR_DEV=1 reveille executor --port 8081',
+    summary: 'execute approved actions and sign a receipt for each intent',
+    examples: ['EXECUTOR_DEV=1 reveille executor --port 8081', 'reveille executor --policy policy.yaml'],
     options: (command) =>
       listenOptions(command)
-        .option('--manifest <file>', 'the tools that it holds (default: the ones that ship)')
-        .option('--policy <file>', 'rules for what is asked, allowed and refused'),
+        .option('--manifest <file>', 'the manifest with its tools (default: the built-in one)')
+        .option('--policy <file>', 'the policy file: which calls are allowed, asked and denied'),
     settings: (flags) => ({
       ...listenSettings('EXECUTOR')(flags),
       EXECUTOR_MANIFEST: text(flags.manifest),
@@ -109,8 +115,11 @@ export function addDaemons(program: Command): void {
   });
   const neo = addCommand(program, {
     usage: 'neo',
-    summary: 'a conversational agent daemon',
-    example: 'NEO_DAEMON_TOKEN=a-secret-of-my-own reveille neo --port 8080',
+    summary: 'the conversational agent',
+    examples: [
+      'NEO_DAEMON_TOKEN=a-long-secret reveille neo --port 8080',
+      'reveille neo --data-dir /var/lib/reveille/neo',
+    ],
     options: listenOptions,
     settings: listenSettings('NEO'),
     canBeMachine: true,
@@ -118,52 +127,48 @@ export function addDaemons(program: Command): void {
   });
   addCommand(neo, {
     usage: 'tools',
-    summary: 'what the agent can do: starts the servers of its manifest, shows their tools, and stops them',
-    example: 'reveille neo tools',
+    summary: 'list the tools of the agent: starts the servers of its manifest and stops them',
+    examples: ['reveille neo tools', 'reveille neo tools --json'],
     settings: listenSettings('NEO'),
     run: async (context) => (await import('../commands/tools.ts')).neoTools(context),
   });
   addServers(neo);
   addCommand(program, {
     usage: 'ledger',
-    summary: 'a ledger of play money to try the executor with, as an MCP server on stdin and stdout',
-    example: 'reveille ledger --data-dir /tmp/play-money',
-    options: (command) => command.option('--data-dir <folder>', 'where to keep the book'),
+    summary: 'MCP server: a ledger of play money to try the executor with',
+    examples: ['reveille ledger --data-dir /tmp/play-money', 'claude mcp add ledger -- reveille ledger'],
+    options: (command) => command.option('--data-dir <folder>', 'the folder of the ledger'),
     settings: (flags) => ({ LEDGER_DATA_DIR: text(flags.dataDir) }),
     run: async (context) => (await import('../commands/daemons.ts')).ledger(context),
   });
   addCommand<CapabilityFlags>(program, {
     usage: 'capability <name>',
-    summary:
-      'what an agent can do besides files and alarms, as an MCP server on stdin and stdout: fetch, web_search, git, shell or browser',
-    example: 'reveille capability fetch',
+    summary: 'MCP server: one capability of fetch, web_search, git, shell and browser',
+    examples: ['reveille capability fetch', 'reveille capability git --workspace .'],
     options: (command) =>
       command
-        .option('--workspace <folder>', 'the folder that git and shell work in')
-        .option('--allow <hosts>', 'hosts of private networks that fetch and web_search may reach, separated by commas')
-        .option('--remotes <addresses>', 'what the addresses that git speaks to must begin with, separated by commas'),
+        .option('--workspace <folder>', 'the working folder of git and shell')
+        .option('--allow <hosts>', 'private hosts that fetch and web_search may reach, separated by commas')
+        .option('--remotes <addresses>', 'prefixes of remote addresses that git may use, separated by commas'),
     run: async (context, flags, [name]) => (await import('../commands/daemons.ts')).capability(context, flags, name!),
   });
   addCommand<ChronometricFlags>(program, {
     usage: 'chronometric',
-    summary: 'time and sessions of the person beside the agent, as an MCP server on stdin and stdout',
-    example: 'claude mcp add chronometric -- reveille chronometric',
+    summary: 'MCP server: time and sessions of the user beside the agent',
+    examples: ['claude mcp add chronometric -- reveille chronometric', 'reveille chronometric --profile profile.yaml'],
     options: (command) =>
       command
-        .option('--data-dir <folder>', 'where to keep sessions')
-        .option('--profile <file>', "the person's profile (default: as reveille profile finds it)")
-        .option(
-          '--by-calls',
-          'for a daemon that runs day and night: prompts and marks count as the person being there, running does not',
-        ),
+        .option('--data-dir <folder>', 'the folder of the sessions')
+        .option('--profile <file>', 'the profile of the user (default: as "reveille profile check" shows)')
+        .option('--by-calls', 'for a daemon that always runs: only calls count as activity of the user'),
     settings: (flags) => ({ CHRONOMETRIC_DATA_DIR: text(flags.dataDir), REVEILLE_PROFILE: text(flags.profile) }),
     run: async (context, flags) => (await import('../commands/daemons.ts')).chronometric(context, flags),
   });
   addCommand<{ selftest?: boolean }>(program, {
     usage: 'mcp',
-    summary: 'the three alarm tools, as an MCP server on stdin and stdout',
-    example: 'claude mcp add chronos -- reveille mcp',
-    options: (command) => command.option('--selftest', 'check offline that tools, manifests and skills agree'),
+    summary: 'MCP server: the three alarm tools',
+    examples: ['claude mcp add chronos -- reveille mcp', 'reveille mcp --selftest'],
+    options: (command) => command.option('--selftest', 'check offline that tools, manifests and skills match'),
     run: async (context, flags) => (await import('../commands/daemons.ts')).mcp(context, flags),
   });
 }

@@ -1,4 +1,4 @@
-/** `agent …`, `approver …`, `submitter …` and `user …`: who may ask, who may approve, and who may come in. */
+/** `agent …`, `approver …`, `submitter …` and `user …`: identities, keys and tokens. */
 import type { Command } from 'commander';
 import type { EnrollFlags, KeyFlags } from '../commands/agent.ts';
 import type { ApproverFlags } from '../commands/approver.ts';
@@ -8,49 +8,51 @@ import { addCommand, addGroup } from './command.ts';
 const load = () => import('../commands/agent.ts');
 
 export function addAgent(program: Command): void {
-  const agent = addGroup(program, 'agent', 'show who this agent is, and manage the keys that chronosd accepts');
+  const agent = addGroup(program, 'agent', 'show this agent, and manage the agent keys that chronosd accepts', [
+    'reveille agent whoami',
+    'reveille agent list',
+  ]);
   addCommand(agent, {
     usage: 'whoami',
-    summary: "show this agent's identity; it is made when there is none",
-    example: 'reveille agent whoami',
+    summary: "show this agent's identity; creates it on first use",
+    examples: ['reveille agent whoami', 'reveille agent whoami --json'],
     run: async (context) => (await load()).agentWhoami(context),
   });
   addCommand<EnrollFlags>(agent, {
     usage: 'enroll',
-    summary: 'accept a key for a label, or the keys of a file (needs CHRONOS_ADMIN_TOKEN)',
-    example: 'reveille agent enroll --label alice --key-file ~/alice.key',
+    summary: 'register an agent key, or all keys of a file (needs CHRONOS_ADMIN_TOKEN)',
+    examples: [
+      'reveille agent enroll --label alice --key-file ~/alice.key',
+      'reveille agent enroll --from agents.jsonl --output ./agents',
+    ],
     options: (command) =>
       command
         .option('--label <label>', "the label (default: this agent's own)")
-        .option('--public-key <hex>', 'the key, as "agent whoami" prints it')
-        .option('--key-file <file>', "a key file to take the public key from (default: this agent's own)")
+        .option('--public-key <hex>', 'the public key, as "agent whoami" prints it')
+        .option('--key-file <file>', "a key file with the public key (default: this agent's own)")
         .option(
           '--from <file>',
           'many agents: a JSON object with label and public_key on each line; - reads standard input',
         )
-        .option(
-          '--output <folder>',
-          "with --from: write each agent's configuration, and make the keys that the file lacks",
-        ),
+        .option('--output <folder>', "with --from: write each agent's configuration, and create missing keys"),
     run: async (context, flags) => (await load()).agentEnroll(context, flags),
   });
   addCommand(agent, {
     usage: 'list',
-    summary: 'list the keys that chronosd knows (needs CHRONOS_ADMIN_TOKEN)',
-    example: 'reveille agent list',
+    summary: 'list registered agent keys (needs CHRONOS_ADMIN_TOKEN)',
+    examples: ['reveille agent list', 'reveille agent list --json'],
     run: async (context) => (await load()).agentList(context),
   });
   addCommand<KeyFlags>(agent, {
     usage: 'revoke',
-    summary: 'stop accepting one key of a label, or all of them (needs CHRONOS_ADMIN_TOKEN)',
-    example: 'reveille agent revoke --label alice',
+    summary: 'revoke one agent key of a label, or all of them (needs CHRONOS_ADMIN_TOKEN)',
+    examples: ['reveille agent revoke --label alice', 'reveille agent revoke --label alice --public-key 6b3f9a10'],
     options: (command) =>
       command
         .option('--label <label>', 'the label')
-        .option('--public-key <hex>', 'only this key, or the one that begins so (default: all of the label)'),
+        .option('--public-key <hex>', 'only this key, or its first characters (default: all keys of the label)'),
     run: async (context, flags) => (await load()).agentRevoke(context, flags),
   });
-  agent.addHelpText('after', '\nExample:\n  $ reveille agent whoami');
 }
 
 type UserFlags = { user?: string };
@@ -59,124 +61,130 @@ const approver = () => import('../commands/approver.ts');
 const submitter = () => import('../commands/submitter.ts');
 
 const ofUser = (command: Command) =>
-  command.option('--user <label>', "whose intents it is about (default: this machine's own user)");
-const anybody = (command: Command) => command.option('--user <label>', 'only of this user (default: of everybody)');
+  command.option('--user <label>', 'the user (default: the user of this installation)');
+const ofOneUser = (command: Command) => command.option('--user <label>', 'only of this user (default: all users)');
 
 export function addApprover(program: Command): void {
-  const group = addGroup(program, 'approver', 'the key with which you answer, and whose keys an executor takes');
+  const group = addGroup(program, 'approver', 'manage the keys that sign approvals', [
+    'reveille approver show',
+    'reveille approver enroll',
+  ]);
   addCommand<ApproverFlags>(group, {
     usage: 'enroll',
-    summary: 'make a key of yours and enrol it, or vouch for that of another machine (needs EXECUTOR_ADMIN_TOKEN)',
-    example: 'reveille approver enroll',
+    summary: 'create and enroll your key, or vouch for the key of another computer (needs EXECUTOR_ADMIN_TOKEN)',
+    examples: ['reveille approver enroll', 'reveille approver enroll --request-file laptop.json'],
     options: (command) =>
       ofUser(command)
-        .option('--name <words>', 'what the key is called (default: you at this computer)')
-        .option('--request-file <file>', 'add your word to the request of another key; - reads standard input'),
+        .option('--name <words>', 'name of the key (default: you at this computer)')
+        .option('--request-file <file>', 'sign the enrollment request of another key; - reads standard input'),
     run: async (context, flags) => (await approver()).approverEnroll(context, flags),
   });
   addCommand<UserFlags>(group, {
     usage: 'list',
-    summary: 'list the keys that may answer, with those that were revoked (needs EXECUTOR_ADMIN_TOKEN)',
-    example: 'reveille approver list',
-    options: anybody,
+    summary: 'list approver keys, revoked ones included (needs EXECUTOR_ADMIN_TOKEN)',
+    examples: ['reveille approver list', 'reveille approver list --user alice'],
+    options: ofOneUser,
     run: async (context, flags) => (await approver()).approverList(context, flags),
   });
   addCommand<UserFlags>(group, {
     usage: 'revoke <key>',
-    summary: 'end a key, on the word of one that stands (needs EXECUTOR_ADMIN_TOKEN)',
-    example: 'reveille approver revoke 6b3f9a10',
+    summary: 'revoke a key; another active key signs the revocation (needs EXECUTOR_ADMIN_TOKEN)',
+    examples: ['reveille approver revoke 6b3f9a10', 'reveille approver revoke 6b3f9a10 --user alice'],
     options: ofUser,
     run: async (context, flags, [key]) => (await approver()).approverRevoke(context, flags, key!),
   });
   addCommand(group, {
     usage: 'show',
-    summary: 'show the public key of yours, and where it is kept',
-    example: 'reveille approver show',
+    summary: 'show your public key and where the key is stored',
+    examples: ['reveille approver show', 'reveille approver show --json'],
     run: async (context) => (await approver()).approverShow(context),
   });
   addCommand(group, {
     usage: 'seal',
-    summary: 'put your key under a passphrase, which is asked for at every answer',
-    example: 'reveille approver seal',
+    summary: 'encrypt your key with a passphrase; each answer asks for it',
+    examples: ['reveille approver seal', 'reveille approver seal --json'],
     run: async (context) => (await approver()).approverSeal(context),
   });
   addCommand(group, {
     usage: 'unseal',
-    summary: 'take the passphrase off again',
-    example: 'reveille approver unseal',
+    summary: 'remove the passphrase of your key',
+    examples: ['reveille approver unseal', 'reveille approver unseal --json'],
     run: async (context) => (await approver()).approverUnseal(context),
   });
   addCommand<UserFlags>(group, {
     usage: 'reset',
-    summary: "for a lost key: end all approvers of a user, with the executor stopped, on the executor's own folder",
-    example: 'reveille approver reset --user alice',
-    options: (command) => command.option('--user <label>', 'whose approvers'),
+    summary: 'remove all approvers of a user after a lost key; stop the executor first',
+    examples: ['reveille approver reset', 'reveille approver reset --user alice'],
+    options: (command) => command.option('--user <label>', 'the user whose approvers are removed'),
     run: async (context, flags) => (await approver()).approverReset(context, flags),
   });
-  group.addHelpText('after', '\nExample:\n  $ reveille approver show');
 }
 
 export function addSubmitter(program: Command): void {
-  const group = addGroup(program, 'submitter', 'programs that hand tasks over for one user and cannot answer');
+  const group = addGroup(program, 'submitter', 'manage programs that may submit intents for one user', [
+    'reveille submitter add my-agent',
+    'reveille submitter list',
+  ]);
   addCommand<UserFlags>(group, {
     usage: 'add <name>',
-    summary: 'make a token for a program; it is shown once (needs EXECUTOR_ADMIN_TOKEN)',
-    example: 'reveille submitter add my-agent',
+    summary: 'create a token for a program, shown once (needs EXECUTOR_ADMIN_TOKEN)',
+    examples: ['reveille submitter add my-agent', 'reveille submitter add my-agent --user alice'],
     options: ofUser,
     run: async (context, flags, [name]) => (await submitter()).submitterAdd(context, flags, name!),
   });
   addCommand<UserFlags>(group, {
     usage: 'list',
-    summary: 'list them, without their tokens (needs EXECUTOR_ADMIN_TOKEN)',
-    example: 'reveille submitter list',
-    options: anybody,
+    summary: 'list submitters, without their tokens (needs EXECUTOR_ADMIN_TOKEN)',
+    examples: ['reveille submitter list', 'reveille submitter list --user alice'],
+    options: ofOneUser,
     run: async (context, flags) => (await submitter()).submitterList(context, flags),
   });
   addCommand(group, {
     usage: 'revoke <name-or-id>',
-    summary: 'end a token (needs EXECUTOR_ADMIN_TOKEN)',
-    example: 'reveille submitter revoke my-agent',
+    summary: 'revoke a token (needs EXECUTOR_ADMIN_TOKEN)',
+    examples: ['reveille submitter revoke my-agent', 'reveille submitter revoke 3f9a10c25d7e'],
     run: async (context, _flags, [given]) => (await submitter()).submitterRevoke(context, given!),
   });
-  group.addHelpText('after', '\nExample:\n  $ reveille submitter list');
 }
 
 const user = () => import('../commands/user.ts');
 
 const ofCredential = (command: Command) =>
   command
-    .option('--name <words>', 'what the credential is called: a device, a place')
-    .option('--expires-in <duration>', 'it ends by itself after 12h, 90d (default: never)')
-    .option('--expires-at <instant>', 'or at an RFC 3339 instant');
+    .option('--name <words>', 'name of the token, such as the device')
+    .option('--expires-in <duration>', 'the token expires after 12h, 90d (default: never)')
+    .option('--expires-at <instant>', 'the token expires at an RFC 3339 instant');
 
 export function addUser(program: Command): void {
-  const group = addGroup(program, 'user', "people who reach their agent through the router's public listener");
+  const group = addGroup(program, 'user', "manage users of the router's public listener", [
+    'reveille user add alice --expires-in 90d',
+    'reveille user list',
+  ]);
   addCommand<CredentialFlags>(group, {
     usage: 'add <user_id>',
-    summary: 'let a person in; their token is shown once (needs ROUTER_ADMIN_TOKEN)',
-    example: 'reveille user add alice --expires-in 90d',
+    summary: 'add a user and print their token once (needs ROUTER_ADMIN_TOKEN)',
+    examples: ['reveille user add alice --expires-in 90d', 'reveille user add bob --name laptop'],
     options: ofCredential,
     run: async (context, flags, [userId]) => (await user()).userAdd(context, flags, userId!),
   });
   addCommand<CredentialFlags>(group, {
     usage: 'token [user_id]',
-    summary: "make one more token for a person, for another device (default: this machine's own user)",
-    example: 'reveille user token alice --name phone',
+    summary: 'create another token for a user (default: the user of this installation)',
+    examples: ['reveille user token --name phone', 'reveille user token alice --name phone'],
     options: ofCredential,
     run: async (context, flags, [userId]) => (await user()).userToken(context, flags, userId),
   });
   addCommand<{ token?: string }>(group, {
     usage: 'revoke [user_id]',
-    summary: 'end all tokens of a person at once, or one of them (needs ROUTER_ADMIN_TOKEN)',
-    example: 'reveille user revoke alice --token 3f9a10c25d7e',
-    options: (command) => command.option('--token <id>', 'only this one, by the id that the list shows'),
+    summary: 'revoke all tokens of a user, or one of them (needs ROUTER_ADMIN_TOKEN)',
+    examples: ['reveille user revoke alice', 'reveille user revoke alice --token 3f9a10c25d7e'],
+    options: (command) => command.option('--token <id>', 'only this token, by its id in the list'),
     run: async (context, flags, [userId]) => (await user()).userRevoke(context, flags, userId),
   });
   addCommand(group, {
     usage: 'list [user_id]',
-    summary: 'list the tokens of everybody or of one person, without the tokens themselves',
-    example: 'reveille user list',
+    summary: 'list token ids of all users or of one user',
+    examples: ['reveille user list', 'reveille user list alice'],
     run: async (context, _flags, [userId]) => (await user()).userList(context, userId),
   });
-  group.addHelpText('after', '\nExample:\n  $ reveille user list');
 }

@@ -1,7 +1,4 @@
-/**
- * `intent …`, `policy …`, `receipt …` and `tools …`: tasks for the executor, its rules, what it leaves behind, and its
- * tools.
- */
+/** `intent …`, `policy …`, `receipt …` and `tools …`: intents, policies, receipts and tool pins. */
 
 import type { Command } from 'commander';
 import type { ListFlags, ReceiptFlags, ShowFlags, SubmitFlags } from '../commands/intent.ts';
@@ -13,150 +10,166 @@ import { addCommand, addGroup } from './command.ts';
 type UserFlags = { user?: string };
 
 const ofUser = (command: Command) =>
-  command.option('--user <label>', "whose intents (default: this machine's own user)");
+  command.option('--user <label>', 'the user (default: the user of this installation)');
 
 const answerOptions = (command: Command) =>
   ofUser(command)
-    .option('--answer <words>', 'words for the executor and the receipt')
-    .option('--displayed-sha256 <hex>', 'the digest of the question that was looked at, where nobody can be asked')
-    .option('--call-sha256 <hex>', 'the digest of the call that was looked at; the answer counts for no other');
+    .option('--answer <words>', 'a remark for the executor and the receipt')
+    .option('--displayed-sha256 <hex>', 'digest of the displayed question, for use without a terminal')
+    .option('--call-sha256 <hex>', 'digest of the displayed call; the answer is valid for this call only');
 
 const look = () => import('../commands/intent.ts');
 const answer = () => import('../commands/intent-answer.ts');
 const act = () => import('../commands/intent.ts');
 
 export function addIntent(program: Command): void {
-  const intent = addGroup(program, 'intent', 'tasks that a person approves step by step');
+  const intent = addGroup(program, 'intent', 'submit, approve and follow intents', [
+    'reveille intent list --status awaiting_approval',
+    'reveille intent approve 01980000-0000-7000-8000-000000000000',
+  ]);
   addCommand<SubmitFlags>(intent, {
     usage: 'submit [prose]',
-    summary: 'hand a task over, in words or as JSON',
-    example: 'reveille intent submit "Transfer 10 EUR from savings to checking"',
+    summary: 'submit an intent, as a sentence or as JSON',
+    examples: [
+      'reveille intent submit "Transfer 10 EUR from savings to checking"',
+      'reveille intent submit --json-file intent.json',
+    ],
     options: (command) =>
       ofUser(command)
         .option('--json-file <file>', 'an intent with its plan, as JSON; - reads standard input')
-        .option('--idempotency-key <key>', 'the same key and task give the same intent')
-        .option('--conversation <id>', 'the conversation that it belongs to'),
+        .option('--idempotency-key <key>', 'idempotency key: the same key and text return the same intent')
+        .option('--conversation <id>', 'the conversation of the intent'),
     run: async (context, flags, [prose]) => (await import('../commands/intent.ts')).intentSubmit(context, flags, prose),
   });
   addCommand<ListFlags>(intent, {
     usage: 'list',
     summary: 'list intents, newest first',
-    example: 'reveille intent list --status awaiting_approval',
+    examples: ['reveille intent list', 'reveille intent list --status awaiting_approval'],
     options: (command) =>
       ofUser(command)
-        .option('--status <status>', 'only in this state')
-        .option('--limit <n>', 'at most so many (default: 50)'),
+        .option('--status <status>', 'only intents with this status')
+        .option('--limit <n>', 'at most this many (default: 50)'),
     run: async (context, flags) => (await look()).intentList(context, flags),
   });
   addCommand<ShowFlags>(intent, {
     usage: 'show <id>',
-    summary: 'show an intent, its plan, and the questions that wait',
-    example: 'reveille intent show 01980000-0000-7000-8000-000000000000',
-    options: (command) => ofUser(command).option('--full', 'long texts in what waits for approval are not cut'),
+    summary: 'show an intent, its plan and its open questions',
+    examples: ['reveille intent show 01980000-0000-7000-8000-000000000000', 'reveille intent show 01980000 --full'],
+    options: (command) => ofUser(command).option('--full', 'do not shorten long texts of calls that need approval'),
     run: async (context, flags, [id]) => (await look()).intentShow(context, flags, id!),
   });
   addCommand<AnswerFlags>(intent, {
     usage: 'approve <id> [step]',
-    summary: "show the exact call of a step and approve it with the approver's key",
-    example: 'reveille intent approve 01980000-0000-7000-8000-000000000000',
+    summary: 'show the exact call of a step and sign the approval',
+    examples: ['reveille intent approve 01980000-0000-7000-8000-000000000000', 'reveille intent approve 01980000 pay'],
     options: answerOptions,
     run: async (context, flags, [id, step]) => (await answer()).intentApprove(context, flags, id!, step),
   });
   addCommand<AnswerFlags>(intent, {
     usage: 'deny <id> [step]',
-    summary: "refuse a step with the approver's key; it is not carried out",
-    example: 'reveille intent deny 01980000-0000-7000-8000-000000000000 --answer "not this month"',
+    summary: 'deny a step; it is not executed',
+    examples: [
+      'reveille intent deny 01980000-0000-7000-8000-000000000000',
+      'reveille intent deny 01980000 --answer "not this month"',
+    ],
     options: answerOptions,
     run: async (context, flags, [id, step]) => (await answer()).intentDeny(context, flags, id!, step),
   });
   addCommand<UserFlags>(intent, {
     usage: 'cancel <id>',
-    summary: 'end an intent, as long as no call that cannot be undone has started',
-    example: 'reveille intent cancel 01980000-0000-7000-8000-000000000000',
+    summary: 'cancel an intent before its first irreversible call has started',
+    examples: ['reveille intent cancel 01980000-0000-7000-8000-000000000000', 'reveille intent cancel 01980000'],
     options: ofUser,
     run: async (context, flags, [id]) => (await act()).intentAct(context, 'cancel', flags, id!),
   });
   addCommand<UserFlags>(intent, {
     usage: 'reconcile <id>',
-    summary: 'ask the tools again what became of calls whose outcome is unknown',
-    example: 'reveille intent reconcile 01980000-0000-7000-8000-000000000000',
+    summary: 'query the tools for the outcome of calls with an unknown outcome',
+    examples: ['reveille intent reconcile 01980000-0000-7000-8000-000000000000', 'reveille intent reconcile 01980000'],
     options: ofUser,
     run: async (context, flags, [id]) => (await act()).intentAct(context, 'reconcile', flags, id!),
   });
   addCommand<ReceiptFlags>(intent, {
     usage: 'receipt <id>',
     summary: 'print the receipt, or write it to a file',
-    example: 'reveille intent receipt 01980000-0000-7000-8000-000000000000 --output receipt.json',
-    options: (command) => ofUser(command).option('--output <file>', 'a new file for it'),
+    examples: [
+      'reveille intent receipt 01980000 --output receipt.json',
+      'reveille intent receipt 01980000 | reveille receipt verify --trust-embedded',
+    ],
+    options: (command) => ofUser(command).option('--output <file>', 'the file to write; it must not exist'),
     run: async (context, flags, [id]) => (await look()).intentReceipt(context, flags, id!),
   });
   addCommand<UserFlags>(intent, {
     usage: 'watch <id>',
-    summary: 'follow an intent until it is over; ends with 0 when it was completed',
-    example: 'reveille intent watch 01980000-0000-7000-8000-000000000000',
+    summary: 'follow an intent until it is final; exit status 0 means completed',
+    examples: ['reveille intent watch 01980000-0000-7000-8000-000000000000', 'reveille intent watch 01980000 --json'],
     options: ofUser,
     run: async (context, flags, [id]) => (await import('../commands/intent-watch.ts')).intentWatch(context, flags, id!),
   });
-  intent.addHelpText('after', '\nExample:\n  $ reveille intent list --status awaiting_approval');
 }
 
 const several = (value: string, before: readonly string[] = []) => [...before, value];
 
 export function addPolicy(program: Command): void {
-  const policy = addGroup(program, 'policy', 'the rules by which the executor allows, asks and denies');
+  const policy = addGroup(program, 'policy', 'check and explain the policy of the executor', [
+    'reveille policy check policy.yaml',
+    'reveille policy explain --tool ledger/transfer',
+  ]);
   addCommand(policy, {
     usage: 'check [file]',
-    summary: 'say what a policy means and what is wrong with it (default: the one that the executor uses)',
-    example: 'reveille policy check policy.yaml',
+    summary: 'validate a policy and print its rules (default: the policy in use)',
+    examples: ['reveille policy check', 'reveille policy check policy.yaml'],
     run: async (context, _flags, [file]) => (await import('../commands/policy.ts')).policyCheck(context, file),
   });
   addCommand<PolicyExplainFlags>(policy, {
     usage: 'explain [file]',
-    summary: 'say what a policy makes of a call, and why (default: the one that the executor uses)',
-    example: `reveille policy explain policy.yaml --tool ledger/transfer --args '{"to":"bob","amount":"25.00","currency":"EUR"}'`,
+    summary: 'print the decision of a policy for one call, and the reason (default: the policy in use)',
+    examples: [
+      'reveille policy explain --tool fs/write_file',
+      `reveille policy explain policy.yaml --tool ledger/transfer --args '{"to":"bob","amount":"25.00","currency":"EUR"}'`,
+    ],
     options: (command) =>
       command
-        .option('--tool <alias/tool>', 'the tool that is called')
+        .option('--tool <alias/tool>', 'the called tool')
         .option('--args <json>', 'its arguments (default: {})')
-        .option('--user <label>', 'whose call it is (default: that of this installation)')
-        .option('--unattended', 'an alarm began the turn and nobody is there')
-        .option('--at <instant>', 'when it is made (default: now)')
-        .option(
-          '--spent <amount>',
-          'what was spent with this tool just before, such as "10 EUR"; may be repeated',
-          several,
-        )
-        .option('--amount <amount>', 'what is at stake (default: what the manifest says of the arguments)')
-        .option('--surface <class>', 'natural or escalate (default: what the manifest says)')
-        .option('--manifest <file>', 'the manifest of the executor (default: that of this installation)'),
+        .option('--user <label>', 'the user (default: the user of this installation)')
+        .option('--unattended', 'the turn was started by an alarm')
+        .option('--at <instant>', 'the time of the call (default: now)')
+        .option('--spent <amount>', 'an earlier amount with this tool, such as "10 EUR"; repeatable', several)
+        .option('--amount <amount>', 'the amount of the call (default: from its arguments, by the manifest)')
+        .option('--surface <class>', 'natural or escalate (default: from the manifest)')
+        .option('--manifest <file>', 'the manifest of the executor (default: the one in use)'),
     run: async (context, flags, [file]) => (await import('../commands/policy.ts')).policyExplain(context, flags, file),
   });
 }
 
 export function addReceipt(program: Command): void {
-  const receipt = addGroup(program, 'receipt', 'check what an executor says that it has done');
+  const receipt = addGroup(program, 'receipt', 'verify receipts offline', [
+    'reveille receipt verify receipt.json --key executor.pub',
+    'reveille receipt verify receipt.json --trust-embedded',
+  ]);
   addCommand<VerifyFlags>(receipt, {
     usage: 'verify [file]',
-    summary: 'check a receipt offline: what was asked, who approved it, what was done, and whether all of it holds',
-    example: 'reveille intent receipt 019eca54-7c11 | reveille receipt verify --key 6b3f…c2',
+    summary: 'verify a receipt: signatures, hash chain, approvals and calls',
+    examples: [
+      'reveille receipt verify receipt.json --key executor.pub',
+      'reveille intent receipt 019eca54 | reveille receipt verify --trust-embedded',
+    ],
     options: (command) =>
       command
         .option(
           '--key <key>',
-          'whose receipt it must be: the public key or its id (64 hex digits), a file that holds one, or a did',
+          'the expected executor: a public key or key id (64 hex digits), a file with one, or a did',
         )
-        .option('--trust-embedded', "take the file's own word for whose receipt it is")
+        .option('--trust-embedded', 'accept the executor key that is in the receipt')
         .option(
           '--approver <key>',
-          'who must have approved what was started: a public key (64 hex digits), or a file that holds one; may be repeated',
+          'an expected approver: a public key (64 hex digits) or a file with one; repeatable',
           (key: string, others: string[] = []) => [...others, key],
         )
-        .addHelpText('after', '\nA <file> of - is standard input; a file may hold several receipts as JSON lines.')
-        .addHelpText(
-          'after',
-          'Exit status: 0 all of it holds, 1 something does not or nobody said whose key it is, 2 it could not be looked at.',
-        ),
-    // Whoever checks a receipt need not have an installation, nor a healthy one.
+        .addHelpText('after', '\nA <file> of - is standard input. A file may contain several receipts as JSON lines.')
+        .addHelpText('after', 'Exit status: 0 valid, 1 invalid or no expected key given, 2 unreadable.'),
+    // A receipt can be verified without a healthy installation.
     tolerant: true,
     run: async (context, flags, [file]) =>
       (await import('../commands/receipt-verify.ts')).receiptVerify(context, flags, file!),
@@ -164,11 +177,14 @@ export function addReceipt(program: Command): void {
 }
 
 export function addTools(program: Command): void {
-  const tools = addGroup(program, 'tools', 'look after the tools that agent manifests declare');
+  const tools = addGroup(program, 'tools', 'pin the tool definitions of manifests', [
+    'reveille tools pin',
+    'reveille tools pin agents/neo.json',
+  ]);
   addCommand(tools, {
     usage: 'pin [manifest]',
-    summary: 'write down how each tool is described now, so that a change is noticed (default: the manifest of Neo)',
-    example: 'reveille tools pin agents/neo.json',
+    summary: 'record the current tool definitions, so that a change is detected (default: the manifest of Neo)',
+    examples: ['reveille tools pin', 'reveille tools pin agents/neo.json'],
     run: async (context, _flags, [manifest]) => (await import('../commands/tools.ts')).toolsPin(context, manifest),
   });
 }

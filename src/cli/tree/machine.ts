@@ -1,4 +1,4 @@
-/** `machine …`: the machines that the router wakes. */
+/** `machine …`: the machines that the router starts. */
 import type { Command } from 'commander';
 import type { HistoryFlags, MachineChange, SetBudgetFlags, TurnFlags } from '../commands/machine.ts';
 import type { PutFlags } from '../flags/machine-flags.ts';
@@ -9,8 +9,8 @@ const load = () => import('../commands/machine.ts');
 const collect = (value: string, before: string[] = []) => [...before, value];
 
 /**
- * Takes the words after `--` as the command of a machine. Commander would count them among the arguments, where the
- * first of them could not be told from a user id.
+ * Reads the words after `--` as the command of a machine. Commander treats them as arguments, where the first one
+ * could be a user id.
  */
 function takeCommandLine(command: Command): Command {
   const parse = command.parseOptions.bind(command);
@@ -23,7 +23,7 @@ function takeCommandLine(command: Command): Command {
   return command.usage('[options] [user_id] [-- <command or more arguments…>]');
 }
 
-/** The flags of the providers stand in their descriptors, which are loaded only for `machine put`. */
+/** Provider flags come from the provider descriptors, which are loaded only for `machine put`. */
 async function putOptions(command: Command): Promise<void> {
   const { helpOfFlags, helpOfProviders } = await import('../flags/machine-flags.ts');
   takeCommandLine(command).requiredOption('--provider <provider>', helpOfProviders());
@@ -32,7 +32,7 @@ async function putOptions(command: Command): Promise<void> {
     else command.option(usage, about);
   }
   command
-    .option('--idle-seconds <n>', 'put it to sleep after this long without work')
+    .option('--idle-seconds <n>', 'stop the machine after this long without work')
     .option('--state <state>', 'active or provisioning (default: active)')
     .option('--token <token>', 'the bearer token that the daemon expects (default: a new one, shown once)');
   budgetOptions(command);
@@ -40,86 +40,93 @@ async function putOptions(command: Command): Promise<void> {
 
 const budgetOptions = (command: Command) =>
   command
-    .option('--max-per-hour <n>', 'most wakes in any hour; more are held back until there is room')
-    .option('--max-per-day <n>', 'most wakes in any 24 hours')
-    .option('--min-gap <duration>', 'from one wake to the next, at least: 90s, 10m')
-    .option('--quiet <from-to>', 'hold alarms that are not urgent back from 22:00-07:00')
+    .option('--max-per-hour <n>', 'at most this many wakes in any hour; more are deferred')
+    .option('--max-per-day <n>', 'at most this many wakes in any 24 hours')
+    .option('--min-gap <duration>', 'shortest time between two wakes: 90s, 10m')
+    .option('--quiet <from-to>', 'quiet hours, such as 22:00-07:00: only urgent alarms are delivered')
     .option('--zone <name>', 'time zone of --quiet, such as Europe/Berlin')
-    .option('--quiet-days <days>', 'on which days --quiet begins: mon,tue,wed,thu,fri (default: every day)')
-    .option('--breaker <n>', 'after so many failed starts in a row try nothing for a while')
-    .option('--breaker-pause <duration>', 'how long at first (default: 5m), twice as long each time, up to an hour')
-    .option('--unlimited', 'no budget, whatever ROUTER_BUDGET says');
+    .option('--quiet-days <days>', 'days on which quiet hours begin: mon,tue,wed,thu,fri (default: every day)')
+    .option('--breaker <n>', 'pause wakes after this many failed starts in a row')
+    .option('--breaker-pause <duration>', 'length of the first pause (default: 5m); it doubles up to an hour')
+    .option('--unlimited', 'no budget; ROUTER_BUDGET does not apply');
 
 const CHANGES: readonly [name: string, change: MachineChange, summary: string][] = [
-  ['suspend', 'suspend', 'stop a machine and refuse its wakes until it is restored'],
-  ['restore', 'restore', 'let a suspended machine be woken again'],
-  ['delete', 'remove', 'stop a machine and forget its secrets'],
+  ['suspend', 'suspend', 'stop a machine and reject its wakes until it is restored'],
+  ['restore', 'restore', 'accept wakes for a suspended machine again'],
+  ['delete', 'remove', 'stop a machine and delete its secrets'],
 ];
 
 export function addMachine(program: Command): void {
-  const machine = addGroup(program, 'machine', 'say where agents live and how they are started');
+  const machine = addGroup(program, 'machine', 'register and manage the machines where agents live', [
+    'reveille machine put --provider claude --dir .',
+    'reveille machine show',
+  ]);
   addCommand<PutFlags>(machine, {
     usage: 'put [user_id]',
-    summary: "register a machine (default: this agent's own)",
-    example: 'reveille machine put --provider process --idle-seconds 300 -- node my-agent.js',
+    summary: "register or change a machine (default: this agent's machine)",
+    examples: [
+      'reveille machine put --provider process --idle-seconds 300 -- node my-agent.js',
+      'reveille machine put --provider claude --dir .',
+    ],
     lateOptions: putOptions,
     run: async (context, flags, [userId]) => (await load()).machinePut(context, flags, userId),
   });
   addCommand(machine, {
     usage: 'list',
     summary: 'list the machines',
-    example: 'reveille machine list',
+    examples: ['reveille machine list', 'reveille machine list --json'],
     run: async (context) => (await load()).machineList(context),
   });
   addCommand(machine, {
     usage: 'show [user_id]',
-    summary: "show a machine (default: this agent's own)",
-    example: 'reveille machine show',
+    summary: "show a machine (default: this agent's machine)",
+    examples: ['reveille machine show', 'reveille machine show alice --json'],
     run: async (context, _flags, [userId]) => (await load()).machineShow(context, userId),
   });
   addCommand<TurnFlags>(machine, {
     usage: 'turns [user_id]',
-    summary: 'what became of the wakes of an agent without a daemon',
-    example: 'reveille machine turns --status unknown',
+    summary: 'list turns of an agent without a daemon',
+    examples: ['reveille machine turns', 'reveille machine turns --status unknown'],
     options: (command) =>
       command
-        .option('--conversation <id>', 'only of this conversation')
-        .option('--fire <id>', 'only of this fire, with the whole answer')
-        .option('--status <status>', 'only in this state: queued, running, accepted, done, failed, unknown')
-        .option('--limit <n>', 'at most so many (default: 20)'),
+        .option('--conversation <id>', 'only turns of this conversation')
+        .option('--fire <id>', 'only the turn of this fire, with its whole reply')
+        .option('--status <status>', 'only turns with this status: queued, running, accepted, done, failed, unknown')
+        .option('--limit <n>', 'at most this many (default: 20)'),
     run: async (context, flags, [userId]) =>
       (await import('../commands/machine.ts')).machineTurns(context, flags, userId),
   });
   addCommand<SetBudgetFlags>(machine, {
     usage: 'budget [user_id]',
-    summary: "say how often and when an agent may be woken (default: this machine's own)",
-    example: 'reveille machine budget --max-per-hour 10 --quiet 22:00-07:00 --zone Europe/Berlin',
-    options: (command) =>
-      budgetOptions(command).option('--default', "take its budget away: the router's own setting applies again"),
+    summary: "set how often and when an agent may be woken (default: this agent's machine)",
+    examples: [
+      'reveille machine budget --max-per-hour 10',
+      'reveille machine budget --quiet 22:00-07:00 --zone Europe/Berlin',
+    ],
+    options: (command) => budgetOptions(command).option('--default', "remove the budget; the router's setting applies"),
     run: async (context, flags, [userId]) =>
       (await import('../commands/machine.ts')).machineBudget(context, flags, userId),
   });
   addCommand<HistoryFlags>(machine, {
     usage: 'history [user_id]',
-    summary: "what was done to a machine, by whom (default: this agent's own)",
-    example: 'reveille machine history alice',
-    options: (command) => command.option('--limit <n>', 'at most so many changes (default: 50)'),
+    summary: "list changes of a machine and who made them (default: this agent's machine)",
+    examples: ['reveille machine history', 'reveille machine history alice --limit 10'],
+    options: (command) => command.option('--limit <n>', 'at most this many changes (default: 50)'),
     run: async (context, flags, [userId]) =>
       (await import('../commands/machine.ts')).machineHistory(context, flags, userId),
   });
   addCommand(machine, {
     usage: 'rotate-token <user_id>',
-    summary: 'give a machine a new token, shown once',
-    example: 'reveille machine rotate-token alice',
+    summary: 'create a new token for a machine, shown once',
+    examples: ['reveille machine rotate-token alice', 'reveille machine rotate-token alice --json'],
     run: async (context, _flags, [userId]) => (await load()).machineRotateToken(context, userId!),
   });
   for (const [name, change, summary] of CHANGES) {
     addCommand(machine, {
       usage: `${name} <user_id>`,
       summary,
-      example: `reveille machine ${name} alice`,
+      examples: [`reveille machine ${name} alice`, `reveille machine ${name} alice --json`],
       run: async (context, _flags, [userId]) => (await load()).machineChange(context, change, userId!),
     });
   }
-  machine.addHelpText('after', '\nExample:\n  $ reveille machine put --provider claude --dir .');
 }

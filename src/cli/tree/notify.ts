@@ -5,58 +5,64 @@ import { addCommand, addGroup } from './command.ts';
 
 const load = () => import('../commands/notify.ts');
 
-const ofUser = (command: Command) => command.option('--user <label>', "whose (default: this machine's own user)");
+const ofUser = (command: Command) =>
+  command.option('--user <label>', 'the user (default: the user of this installation)');
 
 export function addNotify(program: Command): void {
-  const group = addGroup(program, 'notify', 'where you are told of approvals, failures, missed rings and rings');
+  const group = addGroup(program, 'notify', 'manage notification channels', [
+    'reveille notify add desktop',
+    'reveille notify list',
+  ]);
   addCommand<NotifyAddFlags>(group, {
     usage: 'add <channel> [command...]',
-    summary: 'tell ntfy, webpush, webhook, a command or the desktop',
-    example: 'reveille notify add ntfy --topic my-secret-topic --quiet 22:00-07:00',
+    summary: 'add a channel: ntfy, webpush, webhook, command or desktop',
+    examples: ['reveille notify add desktop', 'reveille notify add ntfy --topic my-secret-topic --quiet 22:00-07:00'],
     options: (command) =>
       ofUser(command)
-        .option('--name <word>', "what the channel is called (default: the channel's kind)")
-        .option('--about <kinds>', 'all, or some of approvals,failures,missed,rings (default: all but rings)')
-        .option('--quiet <hours>', 'quiet hours, such as 22:00-07:00; what is held comes as one summary at their end')
-        .option('--zone <name>', "the zone of the quiet hours (default: the machine's)")
-        .option('--quiet-days <days>', 'on which days they begin, such as mon,tue (default: every day)')
-        .option('--quiet-all', 'they hold approvals back as well')
-        .option('--allow-private', 'the address may be on this computer or in a private network')
+        .option('--name <word>', 'name of the channel (default: its kind)')
+        .option(
+          '--about <kinds>',
+          'all, or some of approvals,failures,missed,rings; rings are fires (default: all but rings)',
+        )
+        .option('--quiet <hours>', 'quiet hours, such as 22:00-07:00; one summary follows at their end')
+        .option('--zone <name>', "time zone of the quiet hours (default: the computer's)")
+        .option('--quiet-days <days>', 'days on which quiet hours begin, such as mon,tue (default: every day)')
+        .option('--quiet-all', 'quiet hours also defer approvals')
+        .option('--allow-private', 'allow an address on this computer or in a private network')
         .option('--server <url>', 'ntfy: the server (default: https://ntfy.sh)')
-        .option('--topic <topic>', 'ntfy: the topic; on a public server, who knows it can read it')
+        .option('--topic <topic>', 'ntfy: the topic; on a public server anyone who knows it can read it')
         .option('--token <token>', 'ntfy: an access token')
         .option('--token-file <file>', 'ntfy: a file with the token; - reads standard input')
         .option('--url <url>', 'webhook: the address')
-        .option('--secret <secret>', 'webhook: what it is signed with (default: one that is made and shown once)')
-        .option('--subscription-file <file>', 'webpush: what PushSubscription.toJSON() gave in the browser'),
+        .option('--secret <secret>', 'webhook: the signing secret (default: a new one, shown once)')
+        .option('--subscription-file <file>', 'webpush: the JSON of PushSubscription.toJSON() in the browser'),
     run: async (context, flags, words) => (await load()).notifyAdd(context, flags, words),
   });
   addCommand<NotifyUserFlags>(group, {
     usage: 'list',
-    summary: 'list the channels, when each was told last, and what is wrong with it',
-    example: 'reveille notify list',
-    options: (command) => command.option('--user <label>', 'whose (default: all)'),
+    summary: 'list channels with their last notification and last error',
+    examples: ['reveille notify list', 'reveille notify list --json'],
+    options: (command) => command.option('--user <label>', 'only of this user (default: all users)'),
     run: async (context, flags) => (await load()).notifyList(context, flags),
   });
   addCommand<NotifyUserFlags>(group, {
     usage: 'test <name>',
-    summary: 'tell a channel something now',
-    example: 'reveille notify test ntfy',
+    summary: 'send a test notification',
+    examples: ['reveille notify test ntfy', 'reveille notify test desktop'],
     options: ofUser,
     run: async (context, flags, [name]) => (await load()).notifyTest(context, flags, name!),
   });
   addCommand<NotifyUserFlags>(group, {
     usage: 'remove <name>',
-    summary: 'tell a channel no more',
-    example: 'reveille notify remove ntfy',
+    summary: 'remove a channel',
+    examples: ['reveille notify remove ntfy', 'reveille notify remove desktop'],
     options: ofUser,
     run: async (context, flags, [name]) => (await load()).notifyRemove(context, flags, name!),
   });
-  group.addHelpText('after', '\nExample:\n  $ reveille notify list');
   addCommand(program, {
     usage: 'notifier',
-    summary: 'tell the channels of this user, where no "reveille up" does it',
-    example: 'reveille notifier',
+    summary: 'send notifications when "reveille up" does not run here',
+    examples: ['reveille notifier', 'REVEILLE_LOG=info reveille notifier'],
     run: async (context) => (await load()).notifier(context),
   });
 }

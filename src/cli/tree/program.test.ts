@@ -2,6 +2,9 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { reveilleProcess } from '../../../test/support/command-line.ts';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
+import { everyCommand, outlineOf } from '../outline/outline.ts';
+import { LISTED } from './help.ts';
+import { buildProgram } from './program.ts';
 
 test('a command that does not exist ends with 2, also when its help is asked for', async (t) => {
   const home = temporaryFolder(t);
@@ -39,4 +42,39 @@ test('the help of what exists, and the version, are printed and end with 0', asy
     assert.deepEqual([words, status, stderr], [words, 0, '']);
     assert.match(stdout, said);
   }
+});
+
+test('every command is in the help of the program or of a topic', async (t) => {
+  const program = buildProgram(process);
+  const names = program
+    .createHelp()
+    .visibleCommands(program)
+    .map((command) => command.name());
+  assert.deepEqual(names.toSorted(), LISTED.toSorted());
+  const { stdout } = await reveilleProcess(temporaryFolder(t), ['--help']);
+  assert.ok(stdout.split('\n').length <= 40, stdout);
+  for (const [topic, word] of [
+    ['operate', 'backup'],
+    ['daemons', 'chronosd'],
+    ['agents', 'machine'],
+    ['approvals', 'policy'],
+  ] as const) {
+    const page = await reveilleProcess(temporaryFolder(t), ['help', topic]);
+    assert.equal(page.status, 0, page.stderr);
+    assert.match(page.stdout, new RegExp(`^  ${word} `, 'm'));
+  }
+});
+
+test('each command has a summary of one line and examples that parse', async () => {
+  const outline = await outlineOf(buildProgram(process));
+  for (const command of everyCommand(outline).slice(1)) {
+    assert.ok(command.summary.length <= 110, command.words.join(' '));
+    assert.match(command.after, /Examples:\n {2}\$ .*\n {2}\$ /, command.words.join(' '));
+  }
+});
+
+test('the old name of a renamed command works, with a warning', async (t) => {
+  const { stderr, status } = await reveilleProcess(temporaryFolder(t), ['spread', '--buckets', '0']);
+  assert.match(stderr, /"spread" is now "reshard"/);
+  assert.notEqual(status, 0);
 });

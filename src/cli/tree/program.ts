@@ -6,23 +6,35 @@ import type { CliProcess } from '../cli-process.ts';
 import { addAlarm } from './alarm.ts';
 import { StrictCommand } from './command.ts';
 import { addDaemons } from './daemons.ts';
+import { addHelp } from './help.ts';
 import { addAgent, addApprover, addSubmitter, addUser } from './identity.ts';
 import { addIntent, addPolicy, addReceipt, addTools } from './intent.ts';
 import { addMachine } from './machine.ts';
 import { addNotify } from './notify.ts';
 import { addChat, addConnect, addLog } from './person.ts';
-import { addService } from './service.ts';
+import { addService, addStatus } from './service.ts';
 import { addProfile, addTime } from './time.ts';
-import { addBackup, addCompletion, addDoctor, addInit, addMemory, addMigrate, addOpen, addSpread } from './upkeep.ts';
+import {
+  addBackup,
+  addCompletion,
+  addConfig,
+  addDocs,
+  addDoctor,
+  addInit,
+  addMemory,
+  addMigrate,
+  addOpen,
+  addReshard,
+} from './upkeep.ts';
 
-/** Builds the tree anew; commander keeps parsed values in it. */
+/** Builds a new tree: commander stores parsed values in it. */
 export function buildProgram(process: CliProcess): Command {
   const { stdout, stderr } = process;
   const program = new StrictCommand(process, 'reveille')
-    .description('An alarm clock for AI agents.')
+    .description('alarms, turns and approvals for AI agents')
     .version(VERSION, '-v, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
-    .showHelpAfterError('(add --help to see what is possible)')
+    .showHelpAfterError('(add --help for usage)')
     .exitOverride()
     .configureOutput({
       writeOut: (text) => void stdout.write(text),
@@ -33,6 +45,7 @@ export function buildProgram(process: CliProcess): Command {
   addDaemons(program);
   addInit(program);
   addOpen(program);
+  addStatus(program);
   addAlarm(program);
   addChat(program);
   addLog(program);
@@ -53,8 +66,11 @@ export function buildProgram(process: CliProcess): Command {
   addService(program);
   addBackup(program);
   addMigrate(program);
-  addSpread(program);
+  addReshard(program);
   addDoctor(program);
   addCompletion(program);
+  addConfig(program);
+  addDocs(program);
+  addHelp(program);
   return program;
 }

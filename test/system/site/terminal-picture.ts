@@ -1,8 +1,8 @@
 /**
  * `npm run terminal-picture`: draws `docs/console/terminal.svg`, the output of a first `reveille up`.
  *
- * The output is real. Random ports become the default ones, and optional parts that this machine lacks are omitted,
- * except the model.
+ * The output is real, with three changes: random ports become the default ones, the folder of the checkout becomes
+ * `~/reveille`, and optional parts that this machine lacks are omitted, except the model.
  */
 import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -37,7 +37,8 @@ async function firstStart(home: string): Promise<string> {
 function shownLines(output: string): string[] {
   return output
     .split('\n')
-    .filter((line) => !/^Stopping/.test(line) && !/^ {2}off +(?!model)\S/.test(line))
+    .filter((line) => !/^Stopping/.test(line) && !/^ {2}disabled +(?!model)\S/.test(line))
+    .map((line) => line.replaceAll(ROOT, '~/reveille'))
     .map((line) => {
       const part = /^ {2}(\w+) /.exec(line)?.[1];
       const port = PORTS[part ?? ''] ?? CONSOLE_PORT;

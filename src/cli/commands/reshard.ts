@@ -1,11 +1,11 @@
-/** `reveille spread`: another number of buckets for a database in use, and its tables on the servers of Citus. */
+/** `reveille reshard`: another number of buckets for a database in use, and its tables on the servers of Citus. */
 import { parseChronosConfig } from '../../chronos/config.ts';
 import { MOST_BUCKETS } from '../../chronos/store/postgres/buckets.ts';
 import { type SpreadResult, spread } from '../../chronos/store/postgres/spread.ts';
 import type { CliContext } from '../context.ts';
 import { UsageError } from '../flags/usage-error.ts';
 
-export type SpreadFlags = { buckets: string; citus?: boolean; to?: string };
+export type ReshardFlags = { buckets: string; citus?: boolean; to?: string };
 
 function render({ database, was, buckets, rows, stoodStillMs, distributed }: SpreadResult): string[] {
   const kept = distributed ? ', which Citus keeps on its workers' : '';
@@ -16,7 +16,7 @@ function render({ database, was, buckets, rows, stoodStillMs, distributed }: Spr
   ];
 }
 
-export async function spreadAlarms(context: CliContext, flags: SpreadFlags): Promise<void> {
+export async function reshardAlarms(context: CliContext, flags: ReshardFlags): Promise<void> {
   const { out, clock, settings } = context;
   const buckets = Number(flags.buckets);
   if (!Number.isInteger(buckets) || buckets < 1 || buckets > MOST_BUCKETS)

@@ -1,0 +1,3 @@
+/** Rules of textlint that come without types. */
+declare module 'textlint-rule-sentence-length';
+declare module 'textlint-rule-terminology';
