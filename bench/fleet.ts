@@ -1,6 +1,6 @@
 /**
  * `npm run bench:fleet -- [--rounds N] [--users N]`: what many buckets cost on one server, and what Citus carries with one worker
- * and with two. Prints; the figures stand in docs/capacity.md.
+ * and with two. Prints; the figures stand in bench/findings.md.
  */
 import { parseArgs } from 'node:util';
 import { spread } from '../src/chronos/store/postgres/spread.ts';

@@ -36,7 +36,6 @@ import { measureReplicas } from './workloads/replicas.ts';
 import { measureTools } from './workloads/tools.ts';
 
 const PEERS_FOLDER = join(BENCH_FOLDER, 'peers');
-const FINDINGS = join(BENCH_FOLDER, 'report', 'findings.md');
 
 /** What bears on durability and speed. */
 const POSTGRES_SETTINGS = [
@@ -151,7 +150,7 @@ async function measureInto<Name extends WorkloadName>(
 function commitOf(): string {
   try {
     const git = (...words: string[]) => execFileSync('git', words, { cwd: BENCH_FOLDER, encoding: 'utf8' }).trim();
-    const isChanged = git('status', '--porcelain', '--', '../src', '.', ':!report/findings.md') !== '';
+    const isChanged = git('status', '--porcelain', '--', '../src', '.', ':!findings.md') !== '';
     return `${git('rev-parse', '--short', 'HEAD')}${isChanged ? '+' : ''}`;
   } catch {
     return 'unknown';
@@ -174,8 +173,7 @@ function write(report: Report, out: string): void {
   mkdirSync(out, { recursive: true });
   const whole = { ...report, targets: verdictsOf(report.results) };
   writeFileSync(join(out, 'benchmarks.json'), `${JSON.stringify(whole, null, 2)}\n`);
-  const findings = existsSync(FINDINGS) ? readFileSync(FINDINGS, 'utf8') : '';
-  writeFileSync(join(out, 'benchmarks.md'), renderPage(report, findings));
+  writeFileSync(join(out, 'benchmarks.md'), renderPage(report));
 }
 
 function print(results: Results): void {

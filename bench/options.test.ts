@@ -3,13 +3,13 @@ import { test } from 'node:test';
 import { readOptions, WrongOption } from './options.ts';
 import { needsServers, WORKLOADS } from './plan.ts';
 
-test('without options everything is measured but what takes an hour, and docs is written', () => {
+test('without options everything is measured but what takes an hour, and docs/internals is written', () => {
   const options = readOptions([]);
   assert.deepEqual(
     options.only,
     WORKLOADS.filter((name) => name !== 'endurance' && name !== 'resident'),
   );
-  assert.equal(options.out, 'docs');
+  assert.equal(options.out, 'docs/internals');
 });
 
 test('a quick look writes nothing unless told where', () => {

@@ -11,7 +11,7 @@ export const USAGE = `npm run bench -- [options]
   --seconds <n>        length of a window of the lateness workload
   --growth-max <n>     most pending alarms of the growth workload
   --systems <names>    only these systems, by their names in the JSON
-  --out <folder>       write benchmarks.md and benchmarks.json there; docs unless --quick, nowhere otherwise
+  --out <folder>       write benchmarks.md and benchmarks.json there; docs/internals unless --quick, nowhere otherwise
   --profile <folder>   let every chronosd leave a CPU profile there
   --help
 
@@ -93,7 +93,7 @@ export function readOptions(words: readonly string[]): Options {
     growthMax: positive('growth-max', values['growth-max']),
     minutes: positive('minutes', values.minutes),
     systems: namesIn(values.systems),
-    out: values.out ?? (values.quick ? undefined : 'docs'),
+    out: values.out ?? (values.quick ? undefined : 'docs/internals'),
     profile: values.profile,
     help: values.help,
   };

@@ -1,4 +1,4 @@
-/** Everything that one or several runs have found, as it is kept in `docs/benchmarks.json`. */
+/** Everything that one or several runs have found, as it is kept in `docs/internals/benchmarks.json`. */
 import type { Machine } from './machine.ts';
 import type { Plan, WorkloadName } from './plan.ts';
 import type { BootRow } from './workloads/boot.ts';

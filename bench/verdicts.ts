@@ -369,7 +369,7 @@ function consolesBounds({ rows }: ConsolesResult): Bound[] {
   return rows
     .filter(({ consoles }) => consoles > 0)
     .map(({ consoles, ofCore }) => ({
-      target: `${consoles} open consoles, of different people: share of the core that chronosd rings with`,
+      target: `${consoles} open consoles, of different users: share of the core of chronosd`,
       limit: 0.1,
       measured: ofCore,
       at: 'most' as const,

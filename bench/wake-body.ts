@@ -1,4 +1,4 @@
-/** The body of every POST in these benchmarks, whoever sends it: what Reveille's wake looks like (contracts §3). */
+/** The body of every POST in these benchmarks, whoever sends it: what Reveille's wake looks like (docs/reference/api.md). */
 import type { Job } from './series.ts';
 
 /** What the agent told its later self: as long as such a note usually is. */

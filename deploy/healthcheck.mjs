@@ -1,4 +1,4 @@
-// Asks the daemon of this container whether it is alive: HEALTH_URL names its /healthz. What listens with a certificate is asked by the name in it.
+// Health check of the container: requests HEALTH_URL, the /healthz of its daemon. With TLS it uses the name of the certificate.
 const url = process.env.HEALTH_URL;
 if (!url) {
   console.error('HEALTH_URL is not set: give the /healthz of the daemon, such as http://127.0.0.1:9096/healthz');

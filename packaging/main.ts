@@ -1,9 +1,9 @@
 /**
  * `npm run package`: makes the package that a registry serves, `dist/reveille-<version>.tgz`.
  *
- * The sources are compiled, the files that the program and its exports can load are traced, and just those are laid out
- * below `dist/package` as they lie in the repository: `src/cli/run.ts` is `src/cli/run.js` there. The dependencies come
- * along, pinned and without what nothing loads (docs/decisions/0050-the-package.md).
+ * The sources are compiled. The files that the program and its exports can load are traced and copied to `dist/package`
+ * under their paths in the repository: `src/cli/run.ts` becomes `src/cli/run.js`. The dependencies are included, pinned
+ * and without unused files (docs/internals/decisions/0020-package-and-start.md).
  */
 import { execFileSync } from 'node:child_process';
 import {
@@ -19,6 +19,8 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { basename, dirname, join, relative, sep } from 'node:path';
+import { writeMarkdown } from '../site/markdown.ts';
+import { readDocumentation } from '../site/pages.ts';
 import { manPage } from '../src/cli/outline/man-page.ts';
 import { outlineOf } from '../src/cli/outline/outline.ts';
 import { buildProgram } from '../src/cli/tree/program.ts';
@@ -27,47 +29,49 @@ import { mapByLine } from './source-map.ts';
 import { isInstalled, packageRootOf, traceFiles } from './trace.ts';
 
 const DIST = join(ROOT, 'dist');
-/** Where this run works: whoever looks into `dist` finds a whole package there, or none. */
+/** The work folder of this run, so that `dist` has a complete package or none. */
 const MAKING = join(DIST, `making-${process.pid}`);
 const COMPILED = join(MAKING, 'compiled');
 const STAGED = join(MAKING, 'package');
 const INSTALLED = join(ROOT, 'node_modules');
 
-/** Read while it runs, or looked up by people: as they lie. */
+/** Files that the program or its users read, copied unchanged. */
 const CARRIED = [
-  ...['LICENSE', 'README.md', 'CHANGELOG.md', 'agents/*', 'skills/**/*', 'docs/{*,errors/*}.md'],
-  // The marketplace and what it names, for those who add the installed package to their client.
+  ...['LICENSE', 'README.md', 'CHANGELOG.md', 'agents/*', 'skills/**/*'],
+  // The pictures of README.md; the pages themselves come from site/markdown.ts.
+  'docs/console/{upcoming.png,terminal.svg}',
+  // The marketplace and its files, for users who add the installed package to their client.
   ...['.claude-plugin/*', 'integrations/**/*.{json,md,toml}', 'integrations/**/.*/*', 'integrations/**/.mcp.json'],
   ...['examples/*/*.{md,json,yaml}', '{src,examples}/**/migrations/*.sql'],
   ...['src/console/assets/*', 'src/**/presets/*.json', 'src/*/*.json'],
 ];
 
-/** JSON that programs read: without white space, half the size. */
+/** JSON for programs, without white space: half the size. */
 const COMPACTED = ['schemas/*.json', 'agents/*.tools.json'];
 
-/** Programs that no import leads to. */
+/** Programs that no file imports. */
 const PROGRAMS = ['bin/reveille.mjs'];
-/** MCP servers that manifests start, by their own entries. */
+/** Entries of MCP servers that manifests start. */
 const SERVERS = ['@modelcontextprotocol/server-filesystem/dist/index.js'];
 
-/** The binaries of `koffi`, each a package for one platform: npm installs the one that fits. */
+/** The binaries of `koffi`, one package for each platform: npm installs the right one. */
 const NOT_CARRIED = '@koromix';
 
 function compile(): void {
   const project = join(import.meta.dirname, 'tsconfig.json');
   execFileSync('tsc', ['-p', project, '--outDir', COMPILED], { stdio: 'inherit' });
-  // tsc rewrites what is imported, not the programs of threads and child processes that stand in a URL.
+  // tsc rewrites imports, but not the programs of threads and child processes in a URL.
   for (const name of globSync('**/*.js', { cwd: COMPILED })) {
     const file = join(COMPILED, name);
     const source = readFileSync(file, 'utf8');
     const rewritten = source.replace(/(new URL\((['"])\.[^'"\n]+)\.ts(\2, import\.meta\.url\))/g, '$1.js$3');
     if (rewritten !== source) writeFileSync(file, rewritten);
   }
-  // The compiled files resolve packages, and say what kind of modules they are, as those of the repository do.
+  // The compiled files resolve packages and have the module type of the repository.
   copyFileSync(join(ROOT, 'package.json'), join(COMPILED, 'package.json'));
 }
 
-/** The declarations that somebody who compiles against the exports reads, ours and those of dependencies. */
+/** The declarations behind the exports, of the project and of its dependencies. */
 function declarations(): string[] {
   const entries = Object.values(EXPORTS).map((source) => join(COMPILED, source.replace(/\.ts$/, '.d.ts')));
   if (entries.length === 0) return [];
@@ -82,7 +86,7 @@ function write(target: string, text: string): void {
   writeFileSync(target, text);
 }
 
-/** As another name of the same file, which costs a tenth of a copy; nobody writes to what is laid out. */
+/** Makes a hard link, which costs a tenth of a copy. No program writes to the copied files. */
 function copy(from: string, to: string): void {
   mkdirSync(dirname(to), { recursive: true });
   try {
@@ -92,7 +96,7 @@ function copy(from: string, to: string): void {
   }
 }
 
-/** Lays a dependency out: what is loaded of it, its licence, and what it says of itself. */
+/** Copies a dependency: its loaded files, its licence and its manifest. */
 function layOutDependency(root: string, files: readonly string[], isCarried: (name: string) => boolean): void {
   const target = join(STAGED, relative(ROOT, root));
   for (const file of files) {
@@ -147,7 +151,7 @@ const bytesBelow = (folder: string): number =>
 
 const megabytes = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
 
-/** Puts what was made in the place of what was there. @returns the path of the tarball */
+/** Replaces the package of an earlier run. @returns the path of the tarball */
 function publishLocally(filename: string): string {
   for (const old of globSync(['package', '*.tgz'], { cwd: DIST }))
     rmSync(join(DIST, old), { recursive: true, force: true });
@@ -162,6 +166,7 @@ async function makePackage(say: (line: string) => void): Promise<void> {
   compile();
   const { ours, carried } = layOut();
   write(join(STAGED, MAN_PAGE), manPage(await outlineOf(buildProgram(process)), readManifest(ROOT).version));
+  writeMarkdown(await readDocumentation(process.env.REVEILLE_REPOSITORY || undefined), join(STAGED, 'docs'));
   const bytes = bytesBelow(join(STAGED, 'node_modules'));
   const flags = ['--json', '--ignore-scripts', '--pack-destination', MAKING];
   const [packed] = JSON.parse(execFileSync('npm', ['pack', ...flags], { cwd: STAGED, encoding: 'utf8' })) as [

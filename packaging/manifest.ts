@@ -1,4 +1,4 @@
-/** The `package.json` of the package, made of the one of the repository: name, version and dependencies stand there once. */
+/** The `package.json` of the package, derived from that of the repository. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -15,7 +15,7 @@ export type Manifest = {
 export const readManifest = (folder: string): Manifest =>
   JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest;
 
-/** What programs import, by the name that follows the package's: sources of the entries. */
+/** The exports of the package: name after the package's name, and source. */
 export const EXPORTS: Readonly<Record<string, string>> = {
   '.': 'src/exports/index.ts',
   './client': 'src/exports/client.ts',
@@ -27,8 +27,8 @@ export const EXPORTS: Readonly<Record<string, string>> = {
 export const MAN_PAGE = 'man/reveille.1';
 
 /**
- * The name in the MCP registry, which proves by it whose package it is: `io.github.<owner>/…` belongs to who can push to
- * that owner's repositories.
+ * The name in the MCP registry, which proves the owner of the package: `io.github.<owner>/…` belongs to the accounts that
+ * can push to the owner's repositories.
  *
  * @param address of the repository; without one, or elsewhere than at GitHub, it is the name in `package.json`
  */

@@ -1,7 +1,7 @@
 /**
- * `npm run release:check -- v1.2.3`: whether a tag may become a release. Tag and `package.json` name one version,
- * `CHANGELOG.md` has it as its latest with a date, and its number says as much as semantic versioning asks of what it
- * breaks (https://semver.org; below 1.0.0 the second number stands for the first).
+ * `npm run release:check -- v1.2.3` decides whether a tag may become a release. Tag and `package.json` name one version.
+ * `CHANGELOG.md` has it as its latest, with a date. Its number follows semantic versioning (https://semver.org; below
+ * 1.0.0 the second number counts as the first).
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ type Section = { readonly version: string; readonly dated: boolean; readonly tex
 
 const HEADING = /^## \[?(\d+\.\d+\.\d+)\]?(?: - (\d{4}-\d{2}-\d{2}))?$/;
 
-/** The versions of a changelog, latest first; what is unreleased is none. */
+/** The released versions of a changelog, latest first. */
 function sectionsOf(changelog: string): Section[] {
   return changelog.split(/^(?=## )/m).flatMap((text) => {
     const [, version, date] = HEADING.exec(text.split('\n', 1)[0]!.trim()) ?? [];
@@ -22,7 +22,7 @@ function sectionsOf(changelog: string): Section[] {
 
 const numbersOf = (version: string) => version.split('.').map(Number) as unknown as Version;
 
-/** Which part of a number went up: 0, 1 or 2; `undefined` when it did not go up. */
+/** The part of a number that increased: 0, 1 or 2; `undefined` without an increase. */
 function raised(from: Version, to: Version): number | undefined {
   const part = to.findIndex((number, at) => number !== from[at]);
   return part >= 0 && to[part]! > from[part]! && to.slice(part + 1).every((number) => number === 0) ? part : undefined;
@@ -31,7 +31,7 @@ function raised(from: Version, to: Version): number | undefined {
 /**
  * @param tag as in `v1.2.3`
  * @param version of `package.json`
- * @returns what stands against the release, a sentence each
+ * @returns the reasons against the release, one sentence each
  */
 export function releaseProblems(tag: string, version: string, changelog: string): string[] {
   const problems = tag === `v${version}` ? [] : [`the tag is ${tag} and package.json says ${version}`];
@@ -45,9 +45,9 @@ export function releaseProblems(tag: string, version: string, changelog: string)
   if (part === undefined) return [...problems, `${version} does not follow ${before.version}`];
   const breaking = to[0] === 0 ? 1 : 0;
   if (/^### Breaking$/m.test(latest.text) && part > breaking)
-    problems.push(`CHANGELOG.md says what ${version} breaks, and its number says that it breaks nothing`);
+    problems.push(`CHANGELOG.md lists breaking changes of ${version}, but its number says that it breaks nothing`);
   if (/^### (?:Added|Removed|Deprecated)$/m.test(latest.text) && part === 2 && to[0] > 0)
-    problems.push(`CHANGELOG.md says what ${version} adds or takes away, and its number says that it only mends`);
+    problems.push(`CHANGELOG.md lists additions or removals of ${version}, but its number allows only fixes`);
   return problems;
 }
 

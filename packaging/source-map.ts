@@ -1,6 +1,6 @@
 /**
- * Source maps by the line: a stack trace names the line of the TypeScript source, and that is what they are carried for.
- * tsc maps every token, which is as many bytes as the compiled code itself (ECMA-426 has the format).
+ * Source maps with one entry for each line, so that a stack trace names the line of the TypeScript source. The maps of
+ * tsc have every token and are as large as the compiled code (format: ECMA-426).
  */
 import { basename } from 'node:path';
 

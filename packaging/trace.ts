@@ -1,9 +1,9 @@
 /**
- * Which files a program can load: from its entries along what they import, as Node itself resolves it. What nothing
- * reaches is left out of the package: a dependency's CommonJS twin, its source maps, its tests.
+ * The files that a program can load: its entries and their imports, resolved as Node does. The package omits all others,
+ * such as the CommonJS variant, the source maps and the tests of a dependency.
  *
- * It reads source text and so errs on the side of too much: an import that stands in a string is followed as well. What
- * it cannot see is a name that is only known at run time; those files are entries of their own (`PROGRAMS` and `SERVERS` in `main.ts`).
+ * The trace reads source text, so it also follows an import inside a string. It does not see a name that is computed at
+ * run time; such files are entries (`PROGRAMS` and `SERVERS` in `main.ts`).
  */
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { createRequire, isBuiltin } from 'node:module';
@@ -25,7 +25,7 @@ export function packageRootOf(file: string): string {
   return packageRootOf(folder);
 }
 
-/** The `package.json` files that Node reads on its way to a file: they say whether it is a module. */
+/** The `package.json` files that Node reads for a file, to decide whether it is a module. */
 function manifestsOf(file: string): string[] {
   const root = packageRootOf(file);
   const folders = [dirname(file)];

@@ -1,6 +1,6 @@
 /**
- * `docs/errors/*.md`: a page for each error code, made of where the codes are declared (`src/wire/errors.ts`) and of where
- * they are thrown under a finer status.
+ * `docs/reference/errors/*.md`: a page for each error code, from its declaration (`src/wire/errors.ts`) and from the
+ * places that throw it with another HTTP status.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,10 +9,10 @@ import { meanings } from './settings-page.ts';
 
 const SOURCES = join(import.meta.dirname, '..', 'src');
 
-/** An error that says its own status. */
+/** An error with an explicit HTTP status. */
 const FINER = /new ReveilleError\(\s*'(\w+)',(?:(?!new ReveilleError)[\s\S]){0,300}?\bstatus: (\d{3})\b/g;
 
-/** By code, the statuses besides its usual one. */
+/** The explicit statuses of each code. */
 function finerStatuses(): ReadonlyMap<string, readonly number[]> {
   const files = globSync('**/*.ts', { cwd: SOURCES, exclude: ['**/*.test.ts', '**/testing/**'] });
   const found = files.flatMap((file) => [...readFileSync(join(SOURCES, file), 'utf8').matchAll(FINER)]);
@@ -23,12 +23,12 @@ function finerStatuses(): ReadonlyMap<string, readonly number[]> {
   return new Map([...byCode].map(([code, matches]) => [code, statuses(matches).sort((one, other) => one - other)]));
 }
 
-/** Where a command line is used wrongly, no daemon is asked; that alone is another exit status. */
+/** A wrong command line has its own exit status. */
 const exitStatus = (code: ErrorCode) =>
-  code === 'invalid_request' ? '1, or 2 where the command line itself is wrong' : '1';
+  code === 'invalid_request' ? '1, or 2 if the command line itself is wrong' : '1';
 
 /**
- * The pages as they should be, by code.
+ * The pages by code.
  *
  * @throws Error for a code without a comment
  */
@@ -47,12 +47,12 @@ export function errorPages(): Map<string, string> {
       `# \`${code}\``,
       meaning,
       [
-        `- HTTP status: ${status}${others ? `; where HTTP has a finer word, ${others.join(', ')}` : ''}`,
-        `- The same request may succeed later: ${retryable ? 'yes' : 'no'}, unless the answer says otherwise (\`retryable\`)`,
+        `- HTTP status: ${status}${others ? `; in more specific cases ${others.join(', ')}` : ''}`,
+        `- Retryable: ${retryable ? 'yes' : 'no'}, unless \`retryable\` in the answer differs`,
         `- Exit status of a command: ${exitStatus(code)}`,
       ].join('\n'),
       `\`\`\`json\n${answer}\n\`\`\``,
-      'All codes: [contracts.md](../contracts.md#0-common-to-every-daemon). This page is made of the code (`npm run schemas`).',
+      '[All error codes](../routes.md#error-codes). This page is generated (`npm run schemas`).',
     ];
     return [code, `${lines.join('\n\n')}\n`] as const;
   });

@@ -1,9 +1,9 @@
 /**
- * Writes the published schemas from `src/wire`: an OpenAPI document for each daemon, a JSON Schema for the agent manifest, and two for
- * each tool of chronometric, and the generated half of the Python client. Brings the generated parts of `docs/contracts.md`,
- * `docs/settings.md` and `docs/errors` up to date as well.
+ * Writes the published schemas from `src/wire`: an OpenAPI document per daemon, a JSON Schema for the agent manifest, two
+ * per tool of Chronometric, and the generated modules of the Python client. It also writes the generated pages of
+ * `docs/reference`: routes, settings and errors.
  */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { type ErrorCode, STATUS_OF } from '../src/wire/errors.ts';
@@ -18,19 +18,19 @@ import {
   toolSchemas,
   toolVersions,
 } from './chronometric/published.ts';
-import { contractsPage } from './contracts-page.ts';
 import { errorPages } from './error-pages.ts';
 import { pythonModules } from './python-client.ts';
 import { APIS, type Api } from './routes.ts';
+import { routesPage } from './routes-page.ts';
 import { settingsPage } from './settings-page.ts';
 
 type Json = Record<string, unknown>;
 
-/** Schemas that refer to themselves stand once in a document, under a name. */
+/** Recursive schemas, defined once per document under a name. */
 const NAMED = z.registry<{ id: string }>().add(planNodeSchema, { id: 'PlanNode' });
 const inComponents = (name: string) => `#/components/schemas/${name}`;
 
-/** References point into the document in which a schema is going to stand, not into the schema. */
+/** Rewrites references so that they point into the document that contains the schema. */
 function reanchored(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(reanchored);
   if (typeof value !== 'object' || value === null) return value;
@@ -41,15 +41,15 @@ function reanchored(value: unknown): unknown {
   return Object.fromEntries(entries);
 }
 
-/** What a schema accepts (`input`) or gives (`output`), without the `$schema` line that OpenAPI does not want inside. */
+/** The JSON Schema of the input or output, without `$schema`, which OpenAPI does not allow in a component. */
 function jsonSchema(schema: z.ZodType, io: 'input' | 'output'): Json {
-  // A payload is any JSON, kept as source text; JSON Schema has no other word for that than "anything".
+  // A payload is any JSON, kept as source text.
   const whole = z.toJSONSchema(schema, { io, unrepresentable: 'any', metadata: NAMED }) as Json;
   const { $schema, $defs, ...rest } = whole;
   return reanchored(rest) as Json;
 }
 
-/** The named schemas that a document refers to. */
+/** The named schemas to which a document refers. */
 function namedSchemas(paths: Json): Json {
   const text = JSON.stringify(paths);
   const { $defs = {} } = z.toJSONSchema(z.object({ planNode: planNodeSchema }), { metadata: NAMED }) as Json;
@@ -58,21 +58,21 @@ function namedSchemas(paths: Json): Json {
 }
 
 const retryAfter: Json = {
-  'Retry-After': { description: 'seconds after which a retry makes sense', schema: { type: 'integer', minimum: 0 } },
+  'Retry-After': { description: 'seconds to wait before a retry', schema: { type: 'integer', minimum: 0 } },
 };
 const ERROR_TEXTS: Readonly<Record<ErrorCode, string>> = {
   invalid_request: 'a value of the request is missing or not allowed; the message names it',
   unauthorized: 'no valid credential',
-  forbidden: 'the caller is known and may not do this',
-  not_found: "there is no such record, or it is another user's",
-  conflict: 'the request does not fit the present state',
-  rate_limited: 'a bound or a budget is used up; Retry-After says for how long',
-  internal: 'a defect; the log of the daemon has the details',
-  unavailable: 'a part that is needed does not answer',
+  forbidden: 'the caller is authenticated but not allowed to do this',
+  not_found: 'the record does not exist, or it belongs to another user',
+  conflict: 'the request conflicts with the current state',
+  rate_limited: 'a limit or a budget is used up; Retry-After gives the seconds to wait',
+  internal: 'an unexpected error; the log of the daemon has the details',
+  unavailable: 'a required part does not answer',
 };
 const TOO_LONG = { status: 413, text: 'the body is longer than the route accepts' };
 
-/** Which errors a route can answer with, beside those that every route has. */
+/** The errors of a route. */
 function errorCodes({ credential, path, method, query, body }: Route): ErrorCode[] {
   const isProbe = credential === 'none' && method === 'get';
   const codes: (ErrorCode | false)[] = [
@@ -90,7 +90,7 @@ function errorCodes({ credential, path, method, query, body }: Route): ErrorCode
 
 const errorContent = { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } };
 
-/** Responses of errors that operations refer to, by the name of their code. */
+/** Shared error responses, by code. */
 const errorResponses: Json = {
   ...Object.fromEntries(
     Object.entries(ERROR_TEXTS).map(([code, text]) => [
@@ -147,7 +147,7 @@ function parameters({ path, query }: Route): Json[] {
     schema: { type: 'string' },
   }));
   const shape = query ? (jsonSchema(query, 'input').properties as Record<string, Json>) : {};
-  // A number is text in a query string; what it may be stands in the number that is read of it.
+  // A number is text in a query string; the output schema has its limits.
   const read = query ? (jsonSchema(query, 'output').properties as Record<string, Json>) : {};
   return [
     ...inPath,
@@ -175,7 +175,7 @@ function operation(name: string, route: Route): Json {
     responses: {
       [route.status ?? 200]: { description: 'done', content },
       ...errorsOf(route),
-      default: { description: 'an error of the closed set', content: errorContent },
+      default: { description: 'an error with one of the fixed codes', content: errorContent },
     },
   };
 }
@@ -196,7 +196,7 @@ function openApi(api: Api): Json {
     servers: [
       {
         url: 'http://{host}:{port}',
-        description: 'where it listens unless its settings say otherwise',
+        description: 'the default address',
         variables: { host: { default: '127.0.0.1' }, port: { default: String(api.port) } },
       },
     ],
@@ -218,10 +218,9 @@ function openApi(api: Api): Json {
   };
 }
 
-const CONTRACTS = '../docs/contracts.md';
-const SETTINGS = '../docs/settings.md';
+const REFERENCE = '../docs/reference';
 
-/** File names, seen from `schemas/`, and their texts. */
+/** File names relative to `schemas/`, with their contents. */
 export function publishedSchemas(): Map<string, string> {
   const text = (value: Json) => `${JSON.stringify(value, null, 2)}\n`;
   const documents = new Map(APIS.map((api) => [api.name, openApi(api)]));
@@ -231,9 +230,9 @@ export function publishedSchemas(): Map<string, string> {
   files.set('agent-manifest.schema.json', text({ title: 'Agent manifest', ...manifest }));
   for (const tool of toolSchemas()) files.set(schemaFile(tool), text(tool.schema));
   files.set(TOOL_VERSIONS_FILE, text(toolVersions(knownToolVersions(), toolSchemas())));
-  files.set(CONTRACTS, contractsPage(readFileSync(join(import.meta.dirname, CONTRACTS), 'utf8')));
-  files.set(SETTINGS, settingsPage());
-  for (const [name, page] of errorPages()) files.set(`../docs/errors/${name}.md`, page);
+  files.set(`${REFERENCE}/routes.md`, routesPage());
+  files.set(`${REFERENCE}/settings.md`, settingsPage());
+  for (const [name, page] of errorPages()) files.set(`${REFERENCE}/errors/${name}.md`, page);
   return files;
 }
 

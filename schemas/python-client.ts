@@ -1,6 +1,6 @@
 /**
- * The generated half of the Python client (clients/python): for each API that programs of others use, a class with a
- * method for each route, and a type for each object that it takes or gives. Read from the OpenAPI documents.
+ * The generated modules of the Python client (clients/python), from the OpenAPI documents: a class per public API with a
+ * method per route, and a type per object of a request or answer.
  */
 type Json = Record<string, unknown>;
 type Operation = {
@@ -23,14 +23,14 @@ const CLASSES: Readonly<Record<string, string>> = {
   'router-public': 'Agent',
   executor: 'Executor',
 };
-/** What answers are called; others go by the name of their operation. */
+/** Type names of answers; others use the name of their operation. */
 const NAMES: Readonly<Record<string, string>> = {
   ...{ createAlarm: 'CreatedAlarm', listAlarms: 'AlarmPage', listFires: 'FirePage', triggerAlarm: 'TriggeredAlarm' },
   ...{ chat: 'AcceptedTurn', conversations: 'ConversationPage', listConversations: 'ConversationPage' },
   ...{ getConversation: 'Conversation', getReceipt: 'Receipt', submit: 'AcceptedIntent', listIntents: 'IntentPage' },
   ...{ getState: 'IntentState', listGates: 'GatePage' },
 };
-/** What the elements of a list are called. */
+/** Type names of list elements. */
 const ELEMENTS: Readonly<Record<string, string>> = {
   ...{ intents: 'Intent', pending: 'Gate', conversations: 'ConversationSummary', envelopes: 'Envelope' },
 
@@ -39,7 +39,7 @@ const ELEMENTS: Readonly<Record<string, string>> = {
   turns: 'Turn',
   agents: 'EnrolledKey',
 };
-/** Streams have methods written by hand; operators have commands; the rest is not for programs of others. */
+/** Routes without a generated method: streams (written by hand), operator routes and internal routes. */
 const LEFT_OUT = /^(?:events|metrics|root|ready|challenge|verify|postReceipts|consoleCode)$/;
 
 const WORDS = new Set(['from', 'class', 'def', 'global', 'import', 'is', 'lambda', 'not', 'or', 'pass', 'with', 'in']);
@@ -47,7 +47,7 @@ const snake = (name: string) => name.replace(/(?<=[a-z0-9])[A-Z]/g, (letter) => 
 const pascal = (name: string) => name.replace(/(?:^|[_-])(\w)/g, (_, letter: string) => letter.toUpperCase());
 const argument = (name: string) => (WORDS.has(name) ? `${name}_` : name);
 
-/** Types of one module: objects of the same shape are one type, under the name that came first. */
+/** Types of one module. Objects of the same shape share the first name. */
 class Types {
   readonly #byShape = new Map<string, string>();
   readonly #texts: string[] = [];
@@ -62,7 +62,7 @@ class Types {
     return this.#texts.join('\n\n');
   }
 
-  /** The Python type of a schema. @param name what an object in it is called, if it has not come before */
+  /** The Python type of a schema. @param name the name for an object that has no type yet */
   of(schema: Json, name: string): string {
     const {
       $ref,
@@ -114,11 +114,11 @@ class Types {
     return typeof value === 'boolean' ? (value ? 'True' : 'False') : JSON.stringify(value);
   }
 
-  /** The type of a schema that the document names. */
+  /** The type of a named schema. */
   #known(name: string): string {
     if (!this.#taken.has(name)) {
       this.#taken.add(name);
-      this.#texts.push(`${name} = Any  # refers to itself; docs/contracts.md says what it is`);
+      this.#texts.push(`${name} = Any  # refers to itself; docs/reference/routes.md has its members`);
     }
     return name;
   }
@@ -156,7 +156,7 @@ class Types {
   }
 }
 
-/** One method. The members of a body are arguments of their own: what can be left out, can be left out. */
+/** One method. Each member of a body is an argument; optional members are optional. */
 function method(types: Types, path: string, verb: string, operation: Operation): string {
   const { operationId, summary, parameters, requestBody, responses, security } = operation;
   const [answer] = Object.values(responses);
@@ -167,7 +167,7 @@ function method(types: Types, path: string, verb: string, operation: Operation):
   const schema = requestBody?.content['application/json'].schema ?? {};
   const members = types.body(schema);
   const required = new Set((schema.required ?? []) as string[]);
-  // A union of bodies has no members of its own: it is given whole.
+  // A union of bodies has no members; it is one argument.
   const isWhole = requestBody !== undefined && Object.keys(members).length === 0;
   const name = pascal(operationId);
   const optional = [
@@ -232,7 +232,7 @@ function moduleOf(name: string, document: Document): string {
   ].join('\n');
 }
 
-/** The generated modules, by their paths seen from `schemas/`. */
+/** The generated modules, by their paths relative to `schemas/`. */
 export function pythonModules(documents: ReadonlyMap<string, unknown>): Map<string, string> {
   return new Map(
     Object.keys(CLASSES).map((name) => [

@@ -1,4 +1,4 @@
-/** The HTTP routes of every daemon, for the OpenAPI documents and `docs/contracts.md`. */
+/** The HTTP routes of every daemon, for the OpenAPI documents and `docs/reference/routes.md`. */
 import { CHRONOS_ROUTES } from '../src/chronos/http/routes.ts';
 import { EXECUTOR_ROUTES } from '../src/executor/http/routes.ts';
 import { NEO_ROUTES } from '../src/neo/http/routes.ts';
@@ -8,43 +8,49 @@ import type { Routes } from '../src/wire/route.ts';
 
 export type Api = {
   readonly name: string;
+  readonly title: string;
   readonly description: string;
   readonly routes: Routes;
-  /** Where it listens by default. */
+  /** The default port. */
   readonly port: number;
 };
 
 export const APIS: readonly Api[] = [
   {
     name: 'chronosd',
+    title: 'chronosd',
     description: 'Keeps alarms durably and fires them on time.',
     routes: CHRONOS_ROUTES,
     port: 9096,
   },
   {
     name: 'router',
-    description: "Knows where each user's agent lives, starts that machine and delivers its wakes.",
+    title: 'Router, internal listener',
+    description: 'Stores where the agent of each user lives, starts that machine and delivers its wakes.',
     routes: ROUTER_ROUTES,
     port: 8088,
   },
   {
     name: 'router-public',
+    title: 'Router, public listener',
     description:
-      "The router's public listener: a person's credential reaches their own machine, which a request wakes. Answers are the daemon's own.",
+      'Forwards a request of a user to the daemon on their own machine, and starts that machine. Answers are those of the daemon.',
     routes: PUBLIC_ROUTES,
     port: 8087,
   },
   {
     name: 'neo',
+    title: 'Neo',
     description:
-      'A conversational agent daemon. Other daemons that the router wakes speak the same POST /chat and GET /healthz.',
+      'A conversational agent daemon. Other daemons that the router wakes serve the same POST /chat and GET /healthz.',
     routes: NEO_ROUTES,
     port: 8080,
   },
   {
     name: 'executor',
+    title: 'Executor',
     description:
-      'Carries tasks out under the eyes of a person: compiles them to a plan, asks before every step that cannot be undone, and proves what happened.',
+      'Compiles tasks to plans, asks an approver before each step that cannot be undone, executes the plan and records it in a signed receipt.',
     routes: EXECUTOR_ROUTES,
     port: 8081,
   },

@@ -1,15 +1,15 @@
 /**
- * `docs/settings.md`: every variable, what it means, what it may be and what counts unless it is told. All of that stands
- * where the variable is declared: the meaning is the comment before it, the rest is asked of its schema.
+ * `docs/reference/settings.md`: every variable with its default, its allowed values and its meaning. The meaning is the
+ * comment of the declaration; default and allowed values come from the schema.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { z } from 'zod';
 import { COMMON, OF_THE_PERSON, SETTINGS_OF } from '../src/cli/home/settings-names.ts';
-import { code, table } from './contracts-page.ts';
+import { code, table } from './routes-page.ts';
 
 const SOURCES = join(import.meta.dirname, '..', 'src');
-/** Where settings are declared. Parts that several daemons have stand there without the daemon's prefix. */
+/** The files that declare settings. Settings that several daemons share are declared without the prefix of the daemon. */
 const DECLARED_IN = [
   '**/*config.ts',
   '**/settings.ts',
@@ -22,7 +22,7 @@ const DECLARED_IN = [
 /** A member of an object with the comment before it. */
 const DECLARATION = /\/\*\*((?:[^*]|\*(?!\/))*)\*\/\s*(\w+):/g;
 
-/** The first comment that each member has in some files below `src`, in one line. */
+/** The first comment of each member in the given files below `src`, as one line. */
 export function meanings(files: readonly string[]): ReadonlyMap<string, string> {
   const found = new Map<string, string>();
   for (const file of globSync(files, { cwd: SOURCES, exclude: ['**/*.test.ts'] }).sort()) {
@@ -34,29 +34,29 @@ export function meanings(files: readonly string[]): ReadonlyMap<string, string> 
   return found;
 }
 
-/** Of a name as it stands, or of its end, where the prefix is the daemon's. */
+/** The meaning of the name, or of the name without the prefix of its daemon. */
 function meaningOf(name: string, known: ReadonlyMap<string, string>): string {
   const ends = name.split('_').map((_, at, words) => words.slice(at).join('_'));
   const meaning = ends.map((end) => known.get(end)).find((text) => text !== undefined);
-  if (meaning === undefined) throw new Error(`${name} has no comment where it is declared, which says what it means`);
+  if (meaning === undefined) throw new Error(`${name} has no comment where it is declared, that explains it`);
   return meaning;
 }
 
-/** What counts when a variable is not set, as it would be written. */
+/** The default, as a user would write it. */
 function defaultOf(schema: z.ZodType): string {
   const { data } = schema.safeParse(undefined);
   if (data === undefined || (Array.isArray(data) && data.length === 0)) return '';
   return code(typeof data === 'boolean' ? String(Number(data)) : String(data));
 }
 
-/** What its own error says of a value that nothing takes. */
+/** The allowed values, taken from the error for a value that no schema accepts. */
 function allowedOf(schema: z.ZodType): string {
   const { error } = schema.safeParse('\u0000');
-  const said = error?.issues[0];
-  if (said === undefined) return '';
-  if (said.code === 'invalid_value' && said.message.startsWith('Invalid'))
-    return said.values.map((word) => code(String(word))).join(', ');
-  return said.message.replace(/^must (?:be|have|begin)\b ?/, (words) =>
+  const issue = error?.issues[0];
+  if (issue === undefined) return '';
+  if (issue.code === 'invalid_value' && issue.message.startsWith('Invalid'))
+    return issue.values.map((word) => code(String(word))).join(', ');
+  return issue.message.replace(/^must (?:be|have|begin)\b ?/, (words) =>
     words.startsWith('must begin') ? 'begins ' : '',
   );
 }
@@ -77,7 +77,7 @@ const TITLES: Readonly<Record<keyof typeof SETTINGS_OF, string>> = {
 };
 
 /**
- * The page as it should be.
+ * The generated page.
  *
  * @throws Error for a variable without a comment
  */
@@ -89,13 +89,13 @@ export function settingsPage(): string {
     allowedOf(schema),
     meaningOf(name, known),
   ];
-  const told = new Set(Object.keys(COMMON));
+  const listed = new Set(Object.keys(COMMON));
   const parts = Object.entries(TITLES).map(([part, title]) => {
     const members = SETTINGS_OF[part as keyof typeof SETTINGS_OF].flatMap(({ shape }) =>
       Object.entries<z.ZodType>(shape),
     );
-    const own = members.filter(([name]) => !told.has(name));
-    for (const [name] of own) told.add(name);
+    const own = members.filter(([name]) => !listed.has(name));
+    for (const [name] of own) listed.add(name);
     return section(
       title,
       own.map(([name, schema]) => row(name, schema)),
@@ -105,12 +105,12 @@ export function settingsPage(): string {
     Object.entries(all).map(([name, value]) => [code(name), value && code(value), '', meaningOf(name, known)]);
   return [
     '# Settings',
-    'Flags go before the environment, that before `config.yaml` in `REVEILLE_HOME`, that before the default. An empty value counts as not set. A wrong value stops the start with its name, its value and what is allowed, and `reveille doctor` says so beforehand.',
-    'A variable stands under the first part that reads it. This page is made of the code (`npm run schemas`), and a test holds it to it.',
-    section('Every part', plain(COMMON)),
+    'Every environment variable with its default, its allowed values and its meaning. This page is generated (`npm run schemas`).',
+    'A flag overrides the environment. The environment overrides `config.yaml` in `REVEILLE_HOME`. An empty value counts as not set. A wrong value stops the start; the error names the variable, the value and the allowed values. `reveille doctor` reports it beforehand. A variable is listed under the first part that reads it.',
+    section('All parts', plain(COMMON)),
     ...parts,
-    section('The person at the keyboard', [...plain(OF_THE_PERSON)]) +
-      '\nThese are read from the environment alone: no file of an installation may decide them.\n',
+    section('Environment only', [...plain(OF_THE_PERSON)]) +
+      '\nThese are read from the environment only. No file of an installation can set them.\n',
   ]
     .join('\n\n')
     .replace(/\n{3,}/g, '\n\n');

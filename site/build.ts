@@ -1,72 +1,54 @@
 /**
- * `npm run site`: the documentation as a site, in `dist/site`: the pages of `docs/` as they stand, one page for each
- * command, setting and error code, and a search over all of them. A link that leads nowhere ends it with status 1.
+ * `npm run site` builds the documentation as a site in `dist/site`: the pages of `docs/`, and one page for each command,
+ * setting and error code. It adds a search, one Markdown file for each page, and `llms.txt`. A broken link ends it with
+ * status 1.
  */
-import { cpSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, globSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { Eleventy } from '@11ty/eleventy';
 import MiniSearch from 'minisearch';
 import { VERSION } from '../src/wire/version.ts';
-import { brokenLinks, replaceLinks, slugOf } from './links.ts';
-import { generatedPages, type Page } from './pages.ts';
+import { slugOf } from './links.ts';
+import { writeMarkdown } from './markdown.ts';
+import { type Documentation, everyPage, type Page, readDocumentation, withLinks } from './pages.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 const DOCS = join(ROOT, 'docs');
-/** Where the site goes; `npm run site -- FOLDER` names another. */
+/** The folder of the site; `npm run site -- FOLDER` names another. */
 const OUT = resolve(process.argv[2] ?? join(ROOT, 'dist', 'site'));
 const STAGE = `${OUT}-pages`;
 
-/** Where the files of the repository are shown, if anywhere: links that lead out of the documentation go there. */
+/** The address at which files of the repository are shown, if there is one. */
 const REPOSITORY = process.env.REVEILLE_REPOSITORY?.replace(/\/$/, '');
 
-/** A page of the repository with links as the site has them. */
-function pageOf(name: string, path: string): Page {
-  const text = readFileSync(join(ROOT, name), 'utf8');
-  const linked = replaceLinks(join(ROOT, name), text, ({ label, file, anchor }) => {
-    const hash = anchor === undefined ? '' : `#${anchor}`;
-    if (file.startsWith(`${DOCS}/`) && file.endsWith('.md'))
-      return `[${label}](/${relative(DOCS, file).replace(/\.md$/, '')}/${hash})`;
-    if (file === join(ROOT, name)) return `[${label}](${hash})`;
-    if (file === join(ROOT, 'README.md')) return `[${label}](/${hash})`;
-    return REPOSITORY === undefined ? label : `[${label}](${REPOSITORY}/${relative(ROOT, file)})`;
-  });
-  return {
-    path,
-    title: /^# (.*)$/m.exec(text)?.[1] ?? path,
-    text: linked.replace(/(!\[[^\]]*\]\()(?!\/|https?:)/g, '$1/'),
-  };
-}
+const urlOf = (path: string) => (path === 'index' ? '/' : `/${path}/`);
 
-const names = ['README.md', ...globSync('docs/**/*.md', { cwd: ROOT }).toSorted()];
-const broken = names.flatMap((name) => brokenLinks(ROOT, name));
-if (broken.length > 0) {
-  console.error(broken.join('\n'));
+const documentation = await readDocumentation(REPOSITORY).catch((error: Error): never => {
+  console.error(error.message);
   process.exit(1);
-}
+});
+const pages = everyPage(documentation);
 
-const written = names.slice(1).map((name) => pageOf(name, relative('docs', name).replace(/\.md$/, '')));
-const groups = new Map<string, readonly Page[]>([
-  ['Guide', written.filter(({ path }) => !path.includes('/'))],
-  ...(await generatedPages(DOCS)),
-  ['Error codes', written.filter(({ path }) => path.startsWith('errors/'))],
-  ['Decisions', written.filter(({ path }) => path.startsWith('decisions/'))],
-]);
-const home = { ...pageOf('README.md', ''), title: 'Reveille' };
-const pages = [home, ...[...groups.values()].flat()];
-const groupOf = new Map([...groups].flatMap(([title, members]) => members.map((page) => [page, title] as const)));
+/** The navigation as the template reads it. */
+function navigation({ sections }: Documentation): object[] {
+  const links = (members: readonly Page[]) => members.map(({ path, title }) => ({ url: urlOf(path), title }));
+  return sections.map(({ title, pages: members, groups }) => ({
+    title,
+    pages: links(members),
+    groups: groups.map((group) => ({ title: group.title, pages: links(group.pages) })),
+  }));
+}
 
 rmSync(STAGE, { recursive: true, force: true });
 rmSync(OUT, { recursive: true, force: true });
 mkdirSync(join(STAGE, '_includes'), { recursive: true });
 cpSync(join(import.meta.dirname, 'page.njk'), join(STAGE, '_includes', 'page.njk'));
-for (const page of pages) {
-  const { path, title, text } = page;
-  const file = join(STAGE, `${path || 'index'}.md`);
+for (const { path, title, summary, text } of pages) {
+  const file = join(STAGE, `${path}.md`);
   mkdirSync(dirname(file), { recursive: true });
-  writeFileSync(
-    file,
-    `---\n${JSON.stringify({ layout: 'page.njk', title, here: groupOf.get(page), permalink: `/${path && `${path}/`}` })}\n---\n${text}`,
-  );
+  const head = { layout: 'page.njk', title, summary, markdown: `/${path}.md`, permalink: urlOf(path) };
+  const linked = withLinks(text, urlOf, (target) => `/${target}`);
+  writeFileSync(file, `---\n${JSON.stringify(head)}\n---\n${linked}`);
 }
 
 const site = new Eleventy(STAGE, OUT, {
@@ -75,18 +57,15 @@ const site = new Eleventy(STAGE, OUT, {
   config(eleventy) {
     eleventy.setUseGitIgnore(false);
     eleventy.addGlobalData('version', VERSION);
-    eleventy.addGlobalData(
-      'groups',
-      [...groups].map(([title, members]) => ({ title, pages: members })),
-    );
-    // Text in angle brackets is text, and braces are braces: the same pages are read in the repository.
+    eleventy.addGlobalData('sections', navigation(documentation));
+    // Angle brackets and braces stay text, as on the repository host.
     eleventy.amendLibrary('md', (markdown) => {
       markdown.set({ html: false, linkify: false });
-      // What is scrolled sideways must be reached with the keyboard.
+      // Blocks that scroll sideways must be reachable with the keyboard.
       const { fence } = markdown.renderer.rules;
       markdown.renderer.rules.fence = (...given) => fence!(...given).replace('<pre>', '<pre tabindex="0">');
       markdown.renderer.rules.table_open = () => '<table tabindex="0">';
-      // A head without words heads nothing.
+      // An empty header cell is no header.
       markdown.renderer.rules.th_open = (tokens, index) => (tokens[index + 1]!.content === '' ? '<td>' : '<th>');
       markdown.renderer.rules.th_close = (tokens, index) => (tokens[index - 1]!.content === '' ? '</td>' : '</th>');
       const plain = markdown.renderer.rules.heading_open;
@@ -100,11 +79,15 @@ const site = new Eleventy(STAGE, OUT, {
 });
 await site.write();
 
-const index = new MiniSearch<Page & { id: number }>({ fields: ['title', 'text'], storeFields: ['title', 'path'] });
-index.addAll(pages.map((page, id) => ({ ...page, id })));
+const index = new MiniSearch<{ id: number; title: string; url: string; text: string }>({
+  fields: ['title', 'text'],
+  storeFields: ['title', 'url'],
+});
+index.addAll(pages.map(({ path, title, text }, id) => ({ id, title, url: urlOf(path), text })));
 writeFileSync(join(OUT, 'search.json'), JSON.stringify(index));
+writeMarkdown(documentation, OUT);
 for (const name of ['site.css', 'search.js']) cpSync(join(import.meta.dirname, name), join(OUT, name));
 cpSync(join(ROOT, 'node_modules', 'minisearch', 'dist', 'es', 'index.js'), join(OUT, 'minisearch.js'));
 for (const name of globSync('**/*.{png,svg,json,yml}', { cwd: DOCS })) cpSync(join(DOCS, name), join(OUT, name));
 rmSync(STAGE, { recursive: true, force: true });
-console.log(`${pages.length} pages in ${relative(process.cwd(), OUT)}, no link leads nowhere`);
+console.log(`${pages.length} pages in ${relative(process.cwd(), OUT)}, without broken links`);

@@ -1,10 +1,10 @@
-/** The links of pages in Markdown: where they lead, and which lead nowhere. */
+/** Links of Markdown pages: their targets, and the broken ones. */
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 
 const LINK = /(?<!!)\[((?:[^[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)/g;
 
-/** What a heading is reached by, as the places that show repositories make it. */
+/** The anchor of a heading, by the rules of repository hosts. */
 export function slugOf(heading: string): string {
   return heading
     .toLowerCase()
@@ -15,7 +15,7 @@ export function slugOf(heading: string): string {
     .replace(/\s/g, '-');
 }
 
-/** The anchors of a page: a heading that comes again is numbered. */
+/** The anchors of a page. A repeated heading gets a number. */
 export function anchorsOf(text: string): Set<string> {
   const anchors = new Set<string>();
   const plain = text.replace(/^```[\s\S]*?^```/gm, '');
@@ -28,7 +28,7 @@ export function anchorsOf(text: string): Set<string> {
   return anchors;
 }
 
-/** A link within a repository. */
+/** A link within the repository. */
 export type Link = {
   readonly label: string;
   readonly target: string;
@@ -37,7 +37,7 @@ export type Link = {
 };
 
 /**
- * Puts something in the place of each link of a page that leads to a file; code stays as it is.
+ * Replaces each link of a page that leads to a file. Code stays unchanged.
  *
  * @param page the path of the page
  */
@@ -53,15 +53,15 @@ export function replaceLinks(page: string, text: string, instead: (link: Link, w
   return parts.map((part, index) => (index % 2 === 1 ? part : replaced(part))).join('');
 }
 
-/** What is wrong with the links of a page, a sentence each. */
+/** The broken links of a page, one sentence each. */
 export function brokenLinks(root: string, name: string): string[] {
   const page = join(root, name);
   const broken: string[] = [];
   replaceLinks(page, readFileSync(page, 'utf8'), ({ target, file, anchor }, whole) => {
-    if (!existsSync(file)) broken.push(`${name}: ${target} leads to nothing`);
+    if (!existsSync(file)) broken.push(`${name}: the target of ${target} does not exist`);
     else if (relative(root, file).startsWith('..')) broken.push(`${name}: ${target} leads out of the repository`);
     else if (anchor !== undefined && file.endsWith('.md') && !anchorsOf(readFileSync(file, 'utf8')).has(anchor))
-      broken.push(`${name}: ${target} leads to no heading`);
+      broken.push(`${name}: the heading of ${target} does not exist`);
     return whole;
   });
   return broken;

@@ -1,8 +1,8 @@
-// Looks the words up in the index that was made with the site; nothing leaves the browser.
-// Laid beside this file by site/build.ts.
+// Searches the index that is built with the site. No request leaves the site.
+// site/build.ts copies the library beside this file.
 import MiniSearch from './minisearch.js';
 
-const MOST = 8;
+const RESULTS_MAX = 8;
 const input = document.getElementById('search');
 const list = document.getElementById('found');
 let index;
@@ -10,18 +10,18 @@ let index;
 async function load() {
   index ??= fetch('/search.json')
     .then((response) => response.text())
-    .then((text) => MiniSearch.loadJSON(text, { fields: ['title', 'text'], storeFields: ['title', 'path'] }));
+    .then((text) => MiniSearch.loadJSON(text, { fields: ['title', 'text'], storeFields: ['title', 'url'] }));
   return index;
 }
 
 input.addEventListener('input', async () => {
-  const words = input.value.trim();
-  const found = words === '' ? [] : (await load()).search(words, { prefix: true, fuzzy: 0.2, boost: { title: 3 } });
+  const query = input.value.trim();
+  const found = query === '' ? [] : (await load()).search(query, { prefix: true, fuzzy: 0.2, boost: { title: 3 } });
   list.replaceChildren(
-    ...found.slice(0, MOST).map(({ title, path }) => {
+    ...found.slice(0, RESULTS_MAX).map(({ title, url }) => {
       const item = document.createElement('li');
       const link = document.createElement('a');
-      link.href = path === '' ? '/' : `/${path}/`;
+      link.href = url;
       link.textContent = title;
       item.append(link);
       return item;

@@ -82,6 +82,6 @@ test('there are tables only of what was measured', () => {
   assert.deepEqual(tablesOf({}), []);
   assert.deepEqual(
     tablesOf({ boot: [], memory: [] }).map(({ title }) => title.split(',')[0]),
-    ['Until an agent’s tools are ready', 'Recall from memory by words'],
+    ['Start of an agent until its tools are ready', 'Memory search by text'],
   );
 });

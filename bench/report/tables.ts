@@ -74,7 +74,7 @@ export function burstTable(burst: BurstResult): Table {
       ['no scheduler, the raw POST rate', count(raw.median), times(1), toBest(raw.median), '', '', '', ''],
       ...measured,
     ],
-    note: `No more than ${count(alarms / seconds)} fall due per second, so nobody can be faster than that. CPU time, bytes and memory are those of the scheduler's own process, the database server's not included.`,
+    note: `No more than ${count(alarms / seconds)} fall due per second, so no system can be faster. CPU time, bytes and memory are those of the scheduler's process, without the database server.`,
   };
 }
 
@@ -99,7 +99,7 @@ export function burstTargetTables({ count: alarms, seconds, targets }: BurstResu
   }));
 }
 
-/** What the database server did for a fire; `undefined` where no round was measured whole. */
+/** The work of the database server per fire; `undefined` if no round is complete. */
 export function databaseWorkTable({ rows }: BurstResult): Table | undefined {
   const middle = (values: readonly (number | null)[]) => median(values.filter((value) => value !== null));
   const shown = (value: number | null, digits = 0) => (value === null ? '' : value.toFixed(digits));
@@ -120,10 +120,10 @@ export function databaseWorkTable({ rows }: BurstResult): Table | undefined {
   });
   if (measured.length === 0) return undefined;
   return {
-    title: 'The same burst: what the PostgreSQL server did for a fire',
+    title: 'The same burst: work of the PostgreSQL server per fire',
     headings: ['System', 'CPU µs', 'log bytes', 'page images', 'log records', 'heap-only updates'],
     rows: measured,
-    note: 'After a checkpoint the first change to a page logs an image of it; these are in the bytes.',
+    note: 'After a checkpoint the first change to a page logs an image of it. The bytes include these images.',
   };
 }
 
@@ -139,7 +139,7 @@ export function createsTable(rows: readonly CreatesRow[]): Table {
       times(ratio),
       count(posts),
     ]),
-    note: 'Bare HTTP: the same requests to a server that reads them, answers and stores nothing; creates cannot be faster than that.',
+    note: 'Bare HTTP: the same requests to a server that reads them, answers and stores nothing. It is the upper limit of creates.',
   };
 }
 
@@ -173,8 +173,8 @@ export function replicasTable(rows: readonly ReplicasRow[]): Table {
 
 const SCENARIO_TITLES: Record<Scenario, string> = {
   steady: 'A queue at a steady rate',
-  held: 'The same while a transaction is open that holds back vacuum',
-  restart: 'The same while the store is killed and is back after a second',
+  held: 'The same during an open transaction that delays vacuum',
+  restart: 'The same with a killed store that restarts after a second',
 };
 
 const afterRestart = ({ firstFireMs, overdueMs, caughtUpMs, processEnded }: NonNullable<QueueRow['recovery']>) => [
@@ -195,7 +195,7 @@ export function queueTables(rows: readonly QueueRow[]): Table[] {
         : ['dead rows', 'tables and indexes MB'];
     const note =
       scenario === 'restart'
-        ? 'Next fire: from when the store takes connections again; with SQLite, where the store is chronosd itself, from when its next process is started. All due: from then until the last of those that had fallen due by then, what was under way at the kill included. Caught up: from the last due instant to the last arrival. What never arrived was waited for 45 s after the window.'
+        ? 'Next fire: time from the first accepted connection of the store, with SQLite from the start of the next process. All due: time from then until every job that was due has fired, interrupted ones included. Caught up: time from the last due time to the last arrival. The test waits 45 s after the window for missing jobs.'
         : undefined;
     return [
       {
@@ -262,7 +262,7 @@ export function toolsTable(rows: readonly ToolsRow[]): Table {
     title: 'One tool call over stdio, microseconds',
     headings: ['Through', ...calls.flatMap((call) => [`${call} p50`, 'added', `${call} p99`, 'added'])],
     rows: unique(rows.map(({ title }) => title)).map((title) => [title, ...cells(title)]),
-    note: 'Added: to what the first line took in the same round. What the second line adds is chance.',
+    note: 'Added: the difference to the first row in the same round. The difference of the second row is noise.',
   };
 }
 
@@ -273,7 +273,7 @@ export function bootTable(rows: readonly BootRow[]): Table {
     return row ? count(row.milliseconds) : '';
   };
   return {
-    title: 'Until an agent’s tools are ready, milliseconds',
+    title: 'Start of an agent until its tools are ready, milliseconds',
     headings: ['Way', ...counts.map((servers) => `${count(servers)} server${servers === 1 ? '' : 's'}`)],
     rows: unique(rows.map(({ title }) => title)).map((title) => [
       title,
@@ -290,7 +290,7 @@ export function memoryTable(rows: readonly MemoryRow[]): Table {
       return row ? [row.p50, row.p99, row.max].map((value) => value.toFixed(2)) : ['', '', ''];
     });
   return {
-    title: 'Recall from memory by words, milliseconds',
+    title: 'Memory search by text, milliseconds',
     headings: [
       'Query',
       ...counts.flatMap((memories) => ['p50', 'p99', 'max'].map((name) => `${count(memories)} ${name}`)),
@@ -327,7 +327,7 @@ export function proxyTables({ ways, wakes }: ProxyResult): Table[] {
       note: 'Milliseconds, one request at a time; requests a second, and processor time of the proxy for one, with 32 under way.',
     },
     {
-      title: 'Waking on the first request, milliseconds',
+      title: 'Start of a machine by the first request, milliseconds',
       headings: ['What', 'median'],
       rows: wakes.map(({ title, milliseconds }) => [title, ms(milliseconds)]),
     },
@@ -346,7 +346,7 @@ export function consolesTable({ rows }: ConsolesResult): Table {
         count(looks),
       ],
     ]),
-    note: 'Each console is another person’s, whose alarms are among those that ring; processor time is chronosd’s alone; of a core: what it spends more than with none open, in the whole run.',
+    note: 'Each console belongs to another user whose alarms fire in the burst. Processor time is that of chronosd. Of a core: the additional share compared with no open console.',
   };
 }
 
@@ -359,7 +359,7 @@ export function chronometricTables({ starts, calls }: ChronometricResult): Table
     });
   return [
     {
-      title: 'Chronometric: from nothing to the first answer, milliseconds',
+      title: 'Chronometric: cold start to the first answer, milliseconds',
       headings: ['Server', 'handshake', 'first answer'],
       rows: starts.map(({ title, handshake, answer }) => [title, ms(handshake), ms(answer)]),
     },
@@ -373,7 +373,7 @@ export function chronometricTables({ starts, calls }: ChronometricResult): Table
         }),
       ],
       rows: unique(calls.map(({ tool }) => tool)).map((tool) => [tool, ...cells(tool)]),
-      note: 'Starting and ending a session are on the disk, synced, before they are answered. The tools of the bare server do nothing.',
+      note: 'The start and the end of a session are synced to disk before the answer. The tools of the bare server do nothing.',
     },
   ];
 }
@@ -391,7 +391,7 @@ export function verdictsTable(verdicts: readonly Verdict[]): Table {
   };
 }
 
-/** All that there are results for, in the order of the page. */
+/** The tables of all results, in the order of the page. */
 export function tablesOf(results: Results): Table[] {
   const {
     lateness,

@@ -1,20 +1,20 @@
 /**
- * Whether a schema has only grown: what a v0.1.x may do. Pure. What goes in and what comes out grow in opposite
- * directions: callers must be able to go on as they do, and readers must go on being able to read.
+ * Checks that a schema has only grown, as v0.1.x allows. Pure. Input and output grow in opposite directions: existing
+ * callers and existing readers must keep working.
  *
  * | | additive | not additive |
  * |---|---|---|
- * | any | a new optional member, a new enum value, other words | a member, a type or an enum value that is gone or another one |
+ * | any | a new optional member, a new enum value, other text | a removed or changed member, type or enum value |
  * | in  | a required member becomes optional, a bound is loosened | a member becomes required, a bound is tightened, members are refused |
  * | out | an optional member becomes required, a bound is tightened | a required member becomes optional, a bound is loosened |
  *
- * An enum of an answer may grow: readers are told to take a value that they do not know for `unknown`.
+ * An enum of an answer may grow: readers treat an unknown value as `unknown`.
  */
 
 export type Schema = { readonly [keyword: string]: unknown };
 export type Direction = 'input' | 'output';
 
-/** Say something to people and nothing about values. */
+/** Keywords for people, without an effect on values. */
 export const WORDS: ReadonlySet<string> = new Set([
   'title',
   'description',
@@ -33,9 +33,9 @@ const BOUNDS: readonly Bound[] = [
     (keyword): Bound => ({ keyword, at: 'most' }),
   ),
 ];
-/** Narrow what a value may be, in ways that cannot be compared: only their coming and going can be judged. */
+/** Keywords whose restrictions cannot be compared; only adding or removing them is checked. */
 const NARROWING = ['pattern', 'format'];
-/** Patterns that were written in another way and accept the same text: without look-ahead, which some engines lack. */
+/** Patterns that were rewritten without look-ahead, which some engines lack, and accept the same text. */
 export const EQUAL_PATTERNS: ReadonlyMap<unknown, string> = new Map([
   ['^PT(?=\\d)(\\d+H)?(\\d+M)?(\\d+S)?$', '^PT(\\d+H(\\d+M)?(\\d+S)?|\\d+M(\\d+S)?|\\d+S)$'],
 ]);
@@ -55,7 +55,7 @@ const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? v
 const show = (value: unknown) => (value === undefined ? 'nothing' : JSON.stringify(value));
 const same = (one: unknown, other: unknown) => JSON.stringify(one) === JSON.stringify(other);
 
-/** Whether going from one bound to another lets fewer values through (`tighter`), or more. */
+/** Whether a change of a bound accepts fewer values (`tighter`) or more. */
 function boundChange({ at }: Bound, before: unknown, after: unknown): 'same' | 'tighter' | 'looser' {
   if (same(before, after)) return 'same';
   if (before === undefined) return 'tighter';
@@ -119,8 +119,7 @@ class Comparison {
       for (const name of neededBefore)
         if (!neededNow.includes(name)) this.#complain(`${path}/${name}`, 'was always there and is not any more');
     }
-    // In what comes in, members of which nothing was known were let through, or were not; readers must never refuse new
-    // ones.
+    // Input either accepted unknown members or refused them; readers must never refuse new members.
     const [open, closed] = [before.additionalProperties !== false, after.additionalProperties === false];
     if (open && closed) this.#complain(path, 'refuses members that it does not know, which it did not');
     for (const { additionalProperties } of [before, after])
@@ -136,7 +135,7 @@ class Comparison {
         if (!listOf(after.enum).includes(value)) this.#complain(path, `the value ${show(value)} is gone`);
   }
 
-  /** Alternatives are held against each other by what kind of value they are for. */
+  /** Alternatives are compared by the kind of their value. */
   #alternatives(path: string, before: Schema, after: Schema): void {
     if ((before.anyOf === undefined) !== (after.anyOf === undefined)) {
       this.#complain(path, before.anyOf ? 'had alternatives and has none' : 'has alternatives and had none');
@@ -159,7 +158,7 @@ const kindOf = ({ type, const: constant, enum: values }: Schema) => show(type ??
 
 /**
  * @param direction of the values: `input` for arguments, `output` for answers
- * @returns a sentence for each change that is not additive, beginning with the place
+ * @returns a sentence per non-additive change, beginning with its location
  */
 export function changesThatBreak(before: Schema, after: Schema, direction: Direction): readonly string[] {
   const comparison = new Comparison(direction);

@@ -1,4 +1,4 @@
-/** `npm run schemas:check`: fails when the tools of chronometric have changed in a way that v0.1.x may not. */
+/** `npm run schemas:check`: fails if the tools of Chronometric have a change that v0.1.x does not allow. */
 import { baseline, breaksSince, toolSchemas } from './published.ts';
 
 const breaks = breaksSince(baseline(), toolSchemas());

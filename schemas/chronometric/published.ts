@@ -1,4 +1,4 @@
-/** The schemas of the five tools as they are published, and as they first were. */
+/** The published schemas of the five tools, and their first version. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ const DIRECTIONS = ['input', 'output'] as const satisfies readonly Direction[];
 
 export type ToolSchema = { readonly name: ChronometricTool; readonly direction: Direction; readonly schema: Schema };
 
-/** What the tools say now, each under an identity that stays for the whole of v0.1.x. */
+/** The current schemas, each with an identity that stays for all of v0.1.x. */
 export function toolSchemas(): readonly ToolSchema[] {
   return toolDefinitions().flatMap(({ name, title, description, inputSchema, outputSchema }) =>
     DIRECTIONS.map((direction): ToolSchema => {
@@ -34,7 +34,7 @@ export function toolSchemas(): readonly ToolSchema[] {
 
 export const schemaFile = ({ name, direction }: ToolSchema) => `chronometric/${LINE}/${name}.${direction}.schema.json`;
 
-/** As v0.1.0 was published first. Never written anew: it is what later ones are held against. */
+/** The first published v0.1.0. It never changes; later versions are compared with it. */
 export const BASELINE = join(import.meta.dirname, 'baseline-v0.1.json');
 
 export function baseline(): readonly ToolSchema[] {
@@ -42,19 +42,19 @@ export function baseline(): readonly ToolSchema[] {
 }
 
 /**
- * Where v0.1.0 as it was published here was not the v0.1.0 of the sources, and was put right within the line
- * (docs/decisions/0017-chronometric.md). No other exception is made.
+ * Corrections within v0.1.x: values of our v0.1.0 that differed from the v0.1.0 of the sources
+ * (docs/internals/decisions/0017-chronometric.md). There is no other exception.
  */
 export const CORRECTIONS: readonly string[] = DAYS.map(
   (day) => `get_time_context.output /day_of_week: the value "${day}" is gone`,
 );
 
-/** @returns a sentence for each change since that is neither additive nor a correction */
+/** @returns a sentence per change that is neither additive nor a correction */
 export function breaksSince(before: readonly ToolSchema[], now: readonly ToolSchema[]): readonly string[] {
   return changesSince(before, now).filter((change) => !CORRECTIONS.includes(change));
 }
 
-/** @returns a sentence for each change since that is not additive */
+/** @returns a sentence per non-additive change */
 export function changesSince(before: readonly ToolSchema[], now: readonly ToolSchema[]): readonly string[] {
   return before.flatMap(({ name, direction, schema }) => {
     const current = now.find((each) => each.name === name && each.direction === direction);
@@ -63,7 +63,7 @@ export function changesSince(before: readonly ToolSchema[], now: readonly ToolSc
   });
 }
 
-/** Tool to version to the digest of what its schemas then said of values. */
+/** By tool and version, the digest of the constraints in its schemas. */
 export type ToolVersions = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
 export const TOOL_VERSIONS_FILE = 'chronometric/tool-versions.json';
@@ -72,7 +72,7 @@ export function knownToolVersions(): ToolVersions {
   return JSON.parse(readFileSync(join(import.meta.dirname, '..', TOOL_VERSIONS_FILE), 'utf8')) as ToolVersions;
 }
 
-/** Without what is said to people, and without identities. */
+/** The schema without texts for people and without identities. */
 function bare(value: unknown, isSchema = true): unknown {
   if (Array.isArray(value)) return value.map((item) => bare(item));
   if (typeof value !== 'object' || value === null) return value;
@@ -83,7 +83,7 @@ function bare(value: unknown, isSchema = true): unknown {
 }
 
 /**
- * The versions that there have been of each tool, with the present one.
+ * All versions of each tool, the current one included.
  *
  * @throws Error when a tool has changed and its version has not
  */

@@ -1,4 +1,4 @@
-/** The pages for people: their links lead somewhere, and the commands on them exist as they are shown. */
+/** The pages for people: links, commands, length and line width. */
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,11 +10,41 @@ import { buildProgram } from '../../src/cli/tree/program.ts';
 const ROOT = join(import.meta.dirname, '..', '..');
 const PAGES = globSync(['*.md', '{docs,examples,clients,test,deploy,integrations}/**/*.md'], { cwd: ROOT }).toSorted();
 
-test('no link leads nowhere', () => {
+/** Pages that a program writes, and the benchmarks, which it writes in part. */
+const GENERATED = /^docs\/(?:reference\/(?:routes|settings|errors\/.*)|internals\/(?:benchmarks|decisions\/.*))\.md$/;
+const WRITTEN = PAGES.filter((name) => /^(?:docs\/.*|README)\.md$/.test(name) && !GENERATED.test(name));
+const WORDS_MAX = 30_000;
+const README_WORDS_MAX = 900;
+const COLUMNS = 100;
+
+/** The page without the text of code blocks; the lines stay. */
+const proseOf = (name: string) =>
+  readFileSync(join(ROOT, name), 'utf8').replace(/^ *```[\s\S]*?^ *```/gm, (code) => code.replaceAll(/[^\n]/g, ''));
+const wordCount = (name: string) => proseOf(name).split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word)).length;
+
+test('no link is broken', () => {
   assert.deepEqual(
     PAGES.flatMap((name) => brokenLinks(ROOT, name)),
     [],
   );
+});
+
+test(`docs/ has at most ${WORDS_MAX} words without generated pages and decisions, README.md ${README_WORDS_MAX}`, () => {
+  const docs = WRITTEN.filter((name) => name.startsWith('docs/'));
+  const words = docs.reduce((sum, name) => sum + wordCount(name), 0);
+  assert.ok(words <= WORDS_MAX, `${words} words`);
+  assert.ok(wordCount('README.md') <= README_WORDS_MAX, `${wordCount('README.md')} words`);
+});
+
+test(`prose wraps at ${COLUMNS} columns; tables, code and single links may be longer`, () => {
+  const long = WRITTEN.flatMap((name) =>
+    proseOf(name)
+      .split('\n')
+      .map((line, index) => ({ line, at: `${name}:${index + 1}` }))
+      .filter(({ line }) => [...line].length > COLUMNS && !/^ *\||^#|^!\[|^\S+$/.test(line))
+      .map(({ at }) => at),
+  );
+  assert.deepEqual(long, []);
 });
 
 /** The words of a shell's line as far as they matter here: quoted ones are one, and what others do with it is left out. */

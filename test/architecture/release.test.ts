@@ -36,7 +36,7 @@ test('a number says as much as what it breaks: below 1.0.0 by its second part, f
   assert.match(of('0.1.1', 'Breaking')[0]!, /breaks nothing/);
   assert.deepEqual(of('2.0.0', 'Breaking', '1.4.2'), []);
   assert.match(of('1.5.0', 'Breaking', '1.4.2')[0]!, /breaks nothing/);
-  assert.match(of('1.4.3', 'Added', '1.4.2')[0]!, /only mends/);
+  assert.match(of('1.4.3', 'Added', '1.4.2')[0]!, /allows only fixes/);
   assert.deepEqual(of('1.4.3', 'Fixed', '1.4.2'), []);
   assert.deepEqual(of('0.1.0', 'Fixed', '0.2.0'), ['0.1.0 does not follow 0.2.0']);
   assert.deepEqual(of('1.5.1', 'Fixed', '1.4.2'), ['1.5.1 does not follow 1.4.2']);

@@ -10,9 +10,9 @@ const SRC = join(import.meta.dirname, '..', '..', 'src');
 const NOT_SETTINGS =
   /^(?:PATH|HOME|XDG_\w+|DBUS_\w+|DISPLAY|WAYLAND_DISPLAY|TERM|USER|TZ|GITHUB_TOKEN|NAME|APPDATA|LOCALAPPDATA|CLAUDE_CONFIG_DIR|CODEX_HOME|GEMINI_CLI_HOME)$/;
 
-test('docs/settings.md names every variable that the code reads; "npm run schemas" writes it anew', () => {
+test('docs/reference/settings.md names every variable that the code reads; "npm run schemas" writes it anew', () => {
   const page = settingsPage();
-  assert.equal(readFileSync(join(SRC, '..', 'docs', 'settings.md'), 'utf8'), page);
+  assert.equal(readFileSync(join(SRC, '..', 'docs', 'reference', 'settings.md'), 'utf8'), page);
   const read = globSync('**/*.ts', { cwd: SRC, exclude: ['**/*.test.ts', '**/testing/**'] }).flatMap((file) => {
     const source = readFileSync(join(SRC, file), 'utf8');
     return [...source.matchAll(/\b(?:settings|environment|env)\.([A-Z][A-Z0-9_]{2,})\b/g)].map((match) => match[1]!);

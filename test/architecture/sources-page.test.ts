@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 
 const ROOT = join(import.meta.dirname, '..', '..');
-const page = readFileSync(join(ROOT, 'docs', 'sources.md'), 'utf8');
+const page = readFileSync(join(ROOT, 'docs', 'internals', 'sources.md'), 'utf8');
 
 /** The cells of the tables below a heading. */
 function rowsBelow(heading: string): string[][] {
@@ -15,19 +15,8 @@ function rowsBelow(heading: string): string[][] {
     .map((line) => line.slice(2, -2).split(' | '));
 }
 
-type Citation = { file: string; name: string };
-
-/** A file is named once for all the tests after it. */
-function citationsOf(cell: string): Citation[] {
-  let file = '';
-  return [...cell.matchAll(/`([^`]+\.ts)`|“([^”]+)”/g)].flatMap(([, path, name]) => {
-    if (path !== undefined) file = path;
-    return name === undefined ? [] : [{ file, name }];
-  });
-}
-
-/** Source text without the backslashes of its string literals. */
-const sourceOf = (file: string) => readFileSync(join(ROOT, file), 'utf8').replaceAll('\\', '');
+/** The test files that a cell names. */
+const filesIn = (cell: string) => [...cell.matchAll(/`([^`]+\.ts)`/g)].map(([, path]) => path!);
 
 const late = rowsBelow('Met late');
 const different = rowsBelow('Different on purpose');
@@ -41,15 +30,11 @@ test('the page of the sources numbers its points without a gap', () => {
   assert.deepEqual([late.length, different.length], [25, 17]);
 });
 
-test('every test that the page of the sources names is there', () => {
+test('every test that the page of the sources names exists', () => {
   for (const row of [...late, ...different]) {
-    const cell = row.at(-1)!;
-    const citations = citationsOf(cell);
-    assert.ok(citations.length > 0 || cell === 'open', `point ${row.join(' | ')} names no test`);
-    for (const { file, name } of citations) {
-      assert.ok(existsSync(join(ROOT, file)), `${file} is not there`);
-      assert.ok(sourceOf(file).includes(name), `${file} has no test “${name}”`);
-    }
+    const files = filesIn(row.at(-1)!);
+    assert.ok(files.length > 0, `point ${row.join(' | ')} names no test`);
+    for (const file of files) assert.ok(existsSync(join(ROOT, file)), `${file} does not exist`);
   }
 });
 
@@ -58,12 +43,12 @@ test('every point that differs on purpose has a decision that is there', () => {
   for (const row of different) {
     const decisions = linked(row[4]!);
     assert.ok(decisions.length > 0, row.join(' | '));
-    for (const path of decisions) assert.ok(existsSync(join(ROOT, 'docs', path)), path);
+    for (const path of decisions) assert.ok(existsSync(join(ROOT, 'docs', 'internals', path)), path);
   }
 });
 
 test('the decision on chronometric answers the four open questions of the sources and names what they weigh', () => {
-  const decision = readFileSync(join(ROOT, 'docs', 'decisions', '0017-chronometric.md'), 'utf8');
+  const decision = readFileSync(join(ROOT, 'docs', 'internals', 'decisions', '0017-chronometric.md'), 'utf8');
   const questions = [...decision.matchAll(/^(\d)\. \*(.+?\?)\* (.+)/gm)].map(([, number, question]) => [
     number,
     question,

@@ -16,11 +16,11 @@ const MADE_WITHIN_MS = 180_000;
 
 /** What goes into the package, or says how. */
 const SOURCES = [
-  '{bin,src,examples,packaging}/**/*.{ts,mjs,json,sql,css,js}',
+  '{bin,src,examples,packaging,site}/**/*.{ts,mjs,json,sql,css,js}',
   '{agents,skills,schemas,docs}/**/*.{json,mtx,yaml,md}',
   '{integrations/**/,integrations/**/.*/,.claude-plugin/}{*,.mcp}.{json,md,toml}',
   '{package,package-lock}.json',
-  '{README,CHANGELOG}.md',
+  '{README,CHANGELOG,ARCHITECTURE}.md',
 ];
 
 const changedAt = (file: string) => statSync(file).mtimeMs;

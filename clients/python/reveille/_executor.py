@@ -10,7 +10,7 @@ class AcceptedIntent(TypedDict):
     intent_id: str
 
 
-PlanNode = Any  # refers to itself; docs/contracts.md says what it is
+PlanNode = Any  # refers to itself; docs/reference/routes.md has its members
 
 class SubmitIntent(TypedDict):
     verb: str
@@ -153,7 +153,7 @@ class HealthResult(TypedDict):
 
 
 class ExecutorRoutes(Caller):
-    """Carries tasks out under the eyes of a person: compiles them to a plan, asks before every step that cannot be undone, and proves what happened."""
+    """Compiles tasks to plans, asks an approver before each step that cannot be undone, executes the plan and records it in a signed receipt."""
 
     def submit(self, *, prose: str | Unset = UNSET, intent: SubmitIntent | Unset = UNSET, idempotency_key: str | Unset = UNSET, conversation_id: str | Unset = UNSET, origin: Literal["chronos", "person"] | Unset = UNSET, context: list[SubmitContext] | Unset = UNSET) -> AcceptedIntent:
         """Hand a task over, in words or as an intent; acknowledged once it is durable."""

@@ -121,7 +121,7 @@ class HealthResult(TypedDict):
 
 
 class AgentRoutes(Caller):
-    """The router's public listener: a person's credential reaches their own machine, which a request wakes. Answers are the daemon's own."""
+    """Forwards a request of a user to the daemon on their own machine, and starts that machine. Answers are those of the daemon."""
 
     def chat(self, *, message: str, conversation_id: str | Unset = UNSET, payload: Any | Unset = UNSET) -> AcceptedTurn:
         """Say something; 202 once the turn is durable."""

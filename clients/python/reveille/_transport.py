@@ -32,7 +32,7 @@ ANSWER_BYTES = 64 * 1024 * 1024
 class ReveilleError(Exception):
     """What a daemon refused, or why it could not be asked.
 
-    ``code`` is one of the closed set (docs/contracts.md); ``unavailable`` also stands for a daemon that did not answer.
+    ``code`` is one of the closed set (docs/reference/api.md); ``unavailable`` also stands for a daemon that did not answer.
     ``retryable`` says whether the same call may succeed later; ``retry_after`` how many seconds to wait at least.
     """
 

@@ -355,8 +355,8 @@ test('a new profile reads without a problem and means the answers', () => {
   assert.deepEqual(answered.profile.rulesOf('monday').breakMinutes?.value, 50);
 });
 
-test('the examples of docs/profile.md are read, and together they show every field', () => {
-  const page = readFileSync(join(import.meta.dirname, '..', '..', '..', 'docs', 'profile.md'), 'utf8');
+test('the examples of docs/reference/profile.md are read, and together they show every field', () => {
+  const page = readFileSync(join(import.meta.dirname, '..', '..', '..', 'docs', 'reference', 'profile.md'), 'utf8');
   const examples = page
     .split('```yaml\n')
     .slice(1)

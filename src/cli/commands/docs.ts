@@ -9,6 +9,9 @@ import { columns } from '../screens/columns.ts';
 /** Sections in reading order; each is a folder of `docs/`. */
 const SECTIONS = ['start', 'guides', 'concepts', 'reference', 'operate', 'internals'] as const;
 
+/** Pages for each command and setting, which the package contains: found by topic, but not listed. */
+const GENERATED = /^reference\/(?:commands|settings)\//;
+
 type Page = { readonly path: string; readonly title: string; readonly text: string };
 
 function readPages(): Page[] {
@@ -47,7 +50,7 @@ function findPages(pages: readonly Page[], topic: string): readonly Page[] {
 export async function docs({ out }: CliContext, words: readonly string[]): Promise<void> {
   const pages = readPages();
   const topic = words.join(' ').trim();
-  const found = topic === '' ? pages : findPages(pages, topic);
+  const found = topic === '' ? pages.filter(({ path }) => !GENERATED.test(path)) : findPages(pages, topic);
   if (found.length === 0)
     throw new ReveilleError('not_found', `no page about ${JSON.stringify(topic)}; list all pages with: reveille docs`);
   const [page] = found;

@@ -186,13 +186,13 @@ test('rules that a stricter one covers, and a zone that is not said, are warning
   ]);
 });
 
-test('the examples of docs/policies.md are read without a warning and answer as they say', () => {
-  const page = readFileSync(join(import.meta.dirname, '..', '..', '..', 'docs', 'policies.md'), 'utf8');
+test('the examples of docs/reference/policies.md are read without a warning and answer as they say', () => {
+  const page = readFileSync(join(import.meta.dirname, '..', '..', '..', 'docs', 'reference', 'policies.md'), 'utf8');
   const parts = page.split('```yaml\n').slice(1);
   assert.ok(parts.length >= 2);
   for (const part of parts) {
     const [yaml, rest] = part.split('```\n', 2) as [string, string];
-    const policy = parsePolicy(yaml, 'docs/policies.md');
+    const policy = parsePolicy(yaml, 'docs/reference/policies.md');
     assert.deepEqual(policy.warnings, []);
     const rows = [...rest.split('\n## ')[0]!.matchAll(/^\| `(\S+) (\{.*\})` \| (\d\d:\d\d)(.*?) \| (\w+) \|$/gm)];
     assert.ok(rows.length >= 3);
@@ -206,7 +206,7 @@ test('the examples of docs/policies.md are read without a warning and answer as 
         args,
         surface: tool === 'ledger/balance' ? 'natural' : 'escalate',
         amount: args.amount === undefined ? undefined : { value: args.amount, currency: args.currency! },
-        unattended: scene!.includes('nobody there'),
+        unattended: scene!.includes('unattended'),
         spends: spent ? [{ tool: tool!, value: spent[1]!, currency: spent[2]!, at: now }] : [],
         now,
       };

@@ -6,7 +6,7 @@ import { DAEMON_PROVIDERS } from '../../../src/router/providers/descriptors.ts';
 import { type Installation, startInstallation } from '../../support/installation.ts';
 import { sharedOwner } from '../../support/temporary.ts';
 
-const PAGE = readFileSync(join(import.meta.dirname, '..', '..', '..', 'docs', 'wake-targets.md'), 'utf8');
+const PAGE = readFileSync(join(import.meta.dirname, '..', '..', '..', 'docs', 'reference', 'wake-targets.md'), 'utf8');
 const DAEMONS = DAEMON_PROVIDERS.map(({ name }) => name);
 
 let house: Installation;
@@ -45,7 +45,7 @@ for (const provider of DAEMONS) {
 
   test(`the page says for ${provider} what is needed, what happens, and what goes wrong`, () => {
     const section = sectionOf(provider);
-    for (const part of ['**You need**', '**A wake**', '**Sleep**', '| It says | What to do |'])
+    for (const part of ['**You need**', '**A wake**', '**Sleep**', '| Error | What to do |'])
       assert.ok(section.includes(part), part);
     const screen = section.split('\n').length;
     assert.ok(screen <= 50, `${screen} lines`);

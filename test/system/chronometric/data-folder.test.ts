@@ -1,6 +1,6 @@
 /**
  * The five tools where the data folder cannot be written, the disk is full, or somebody else has the file locked: what
- * each answers is the table in docs/chronometric.md, which this holds against the server.
+ * each answers is the table in docs/reference/chronometric.md, which this holds against the server.
  */
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -152,14 +152,17 @@ function inWords(tool: ChronometricTool, { structured, protocolError, isError }:
 
 for (const trouble of TROUBLES) {
   const skip = trouble === 'read-only folder' && noReadOnlyFolder();
-  test(`${trouble}: the five tools answer as the table in docs/chronometric.md says`, { skip }, async (t) => {
+  test(`${trouble}: the five tools answer as the table in docs/reference/chronometric.md says`, { skip }, async (t) => {
     const { person, changes = {}, mend } = BENCHES[trouble](t);
     writeFileSync(person.profile, 'privacy:\n  os_idle_consent: true\n');
     // No desktop: what the probes answer is that there is none.
     const env = { REVEILLE_PROFILE: person.profile, XDG_RUNTIME_DIR: person.home, ...changes.env };
     const server = await startServer(t, person, { ...changes, env });
     const before = trouble === 'locked file' ? [] : readdirSync(person.dataDir).sort();
-    const page = readFileSync(join(import.meta.dirname, '..', '..', '..', 'docs', 'chronometric.md'), 'utf8');
+    const page = readFileSync(
+      join(import.meta.dirname, '..', '..', '..', 'docs', 'reference', 'chronometric.md'),
+      'utf8',
+    );
     const table = tableOf(page);
     // Each wait for a lock is of seconds.
     for (const round of trouble === 'locked file' ? [1] : [1, 2]) {
@@ -180,7 +183,7 @@ for (const trouble of TROUBLES) {
 
 /** The cells of the table, by tool. */
 function tableOf(page: string): Map<string, string[]> {
-  const section = page.split('\n## ').find((text) => text.startsWith('Where the data folder cannot be used')) ?? '';
+  const section = page.split('\n## ').find((text) => text.startsWith('Unusable data folder')) ?? '';
   const rows = section.split('\n').filter((line) => line.startsWith('| `'));
   return new Map(
     rows.map((line) => {

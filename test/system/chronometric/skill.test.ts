@@ -24,8 +24,11 @@ test('the hyperfocus-nudge skill that ships names the five tools, each level and
     assert.match(guide, new RegExp(`\\b${word}\\b`), word);
 });
 
-test('docs/chronometric.md names every code, and says which are additions to those of the sources', () => {
-  const page = readFileSync(join(import.meta.dirname, '..', '..', '..', 'docs', 'chronometric.md'), 'utf8');
+test('docs/reference/chronometric.md names every code, and says which are additions to those of the sources', () => {
+  const page = readFileSync(
+    join(import.meta.dirname, '..', '..', '..', 'docs', 'reference', 'chronometric.md'),
+    'utf8',
+  );
   const section = page.split('\n## ').find((part) => part.startsWith('Errors')) ?? '';
   const rows = section.split('\n').filter((line) => line.startsWith('| `'));
   const codes = rows.map((row) => /^\| `(\w+)` \| (sources|addition) \| /.exec(row)?.slice(1) ?? []);
@@ -37,8 +40,11 @@ test('docs/chronometric.md names every code, and says which are additions to tho
   assert.deepEqual(additions, ['INTENT_REQUIRED', 'INTENT_TOO_LONG', 'SUMMARY_TOO_LONG']);
 });
 
-test('docs/chronometric.md gives each tool the version that it carries', () => {
-  const page = readFileSync(join(import.meta.dirname, '..', '..', '..', 'docs', 'chronometric.md'), 'utf8');
+test('docs/reference/chronometric.md gives each tool the version that it carries', () => {
+  const page = readFileSync(
+    join(import.meta.dirname, '..', '..', '..', 'docs', 'reference', 'chronometric.md'),
+    'utf8',
+  );
   const found = [...page.matchAll(/^\| `(\w+)` \| (\d+\.\d+\.\d+) \| /gm)].map(([, tool, version]) => [tool, version]);
   assert.deepEqual(Object.fromEntries(found), CHRONOMETRIC_TOOL_VERSIONS);
   for (const { name, _meta } of toolDefinitions())

@@ -257,9 +257,9 @@ test('a TypeScript program compiles against the declarations and runs as JavaScr
   assert.deepEqual(args, [installed.program, 'mcp']);
 });
 
-test('every example of docs/library.md compiles', async () => {
+test('every example of docs/guides/library.md compiles', async () => {
   const { folder } = installed;
-  const page = readFileSync(join(ROOT, 'docs', 'library.md'), 'utf8');
+  const page = readFileSync(join(ROOT, 'docs', 'guides', 'library.md'), 'utf8');
   const examples = [...page.matchAll(/^```ts\n(.*?)^```$/gms)].map((match) => match[1]!);
   assert.equal(examples.length, 6);
   const files = examples.map((example, at) => {

@@ -1,4 +1,4 @@
-/** Every command that the site shows, run as it is shown: on a page, and at the end of a command's help. */
+/** Runs every command of the documentation: those of the pages, and the examples in the help of commands. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -35,11 +35,11 @@ after(async () => {
   await owner.end();
 });
 
-/** What runs on until the end of everything, and what is ended once it has said something. */
+/** Commands that run until the end of the test, and commands that are interrupted after their first output. */
 const STAYS = /^(?:chronosd|router|executor|notifier|neo(?! (?:tools|server)))\b/;
 const FOLLOWS = /^(?:ledger|capability|alarm watch)|--follow/;
 
-/** Without the comment behind it. */
+/** The command without its comment. */
 const bare = (line: string) => line.replace(/\s+# .*$/m, '');
 const isOurs = (line: string) => /\b(?:reveille|npm)\b/.test(line);
 const reasonOf = (command: string) => [...NOT_HERE.keys()].find((shown) => shown.test(command));
@@ -48,11 +48,11 @@ const ruleOf = (command: string) => RULES.find(({ shown }) => shown.test(command
 const needed = new Set<unknown>();
 const done = new Set<string>();
 
-/** Runs a command that is shown. @returns what is wrong with how it ended */
+/** Runs a command of a page. @returns the errors */
 async function faultsOf(command: string, exports: string, rule: Rule | undefined): Promise<string[]> {
   const line = (await rule?.run?.(command, world)) ?? command;
   const typed = line.replace(/^npx /, '');
-  // The same words in another home, or with other secrets, are another command.
+  // The same text with another home or other secrets is another command.
   if (done.has(exports + typed)) return [];
   done.add(exports + typed);
   const { ran, failed } = await shell.run(exports + line);
@@ -73,7 +73,7 @@ async function runAll(when: Rule['after']): Promise<string[]> {
       const rule = ruleOf(command);
       needed.add(reason).add(reason ? undefined : rule);
       if (reason) continue;
-      // What a block sets holds for what follows in it.
+      // Variables of a block apply to the rest of the block.
       if (command.startsWith('export ')) exports += `${(await rule?.run?.(command, world)) ?? ''}\n`;
       else if (isOurs(command) && rule?.after === when) {
         const found = await faultsOf(command, exports, rule).catch((thrown) => [`${command}: ${thrown}`]);
@@ -85,20 +85,20 @@ async function runAll(when: Rule['after']): Promise<string[]> {
   return faults;
 }
 
-test('every command that is shown ends as it should', async () => {
+test('every command of the documentation ends with the expected status', async () => {
   assert.deepEqual(await runAll(undefined), []);
   assert.ok(done.size > 100, `${done.size} commands`);
 });
 
-test('README.md shows what "npm start" prints', () => {
-  const shown = /^Reveille [\s\S]*?^```/m.exec(readFileSync(join(ROOT, 'README.md'), 'utf8'))![0];
+test('docs/start/first-alarm.md shows the output of "reveille up"', () => {
+  const shown = /^Reveille [\s\S]*?^```/m.exec(readFileSync(join(ROOT, 'docs', 'start', 'first-alarm.md'), 'utf8'))![0];
   const parts = [...shown.matchAll(/^ {2}(\w+) +\S.*? {2,}(\S.*)$/gm)].map(([, part, words]) => [part!, words!]);
   assert.equal(parts.length, 5);
   for (const [part, words] of parts) assert.match(world.said, new RegExp(`^ {2}${part} .* {2}${words}$`, 'm'));
 });
 
-test('the wire page shows /chat in ten lines of Python and of TypeScript, which talk to the agent', async () => {
-  const page = readFileSync(join(ROOT, 'docs', 'contracts.md'), 'utf8');
+test('the page of the HTTP API shows /chat in ten lines of Python and of TypeScript, which talk to the agent', async () => {
+  const page = readFileSync(join(ROOT, 'docs', 'reference', 'api.md'), 'utf8');
   const { token } = await world.json('user', 'token', await world.user());
   const env = { ...world.env, REVEILLE_TOKEN: token };
   for (const [language, program, ...flags] of [
@@ -114,16 +114,16 @@ test('the wire page shows /chat in ten lines of Python and of TypeScript, which 
   }
 });
 
-test('and those after which alarms wake another agent', async () => {
+test('so do commands after which alarms wake another agent', async () => {
   assert.deepEqual(await runAll('agents'), []);
 });
 
-test('and those that need the stack to be stopped', async () => {
+test('so do commands that need a stopped stack', async () => {
   await world.end();
   assert.deepEqual(await runAll('stop'), []);
 });
 
-test('what is left out, and what is written for some of them, is still shown', () => {
+test('every rule and every omitted command is still in the documentation', () => {
   assert.deepEqual(
     [...NOT_HERE.keys(), ...RULES].filter((one) => !needed.has(one)),
     [],

@@ -1,6 +1,6 @@
 /**
- * What a command of the pages needs to be run here: what its placeholders stand for, who answers what it asks, and how
- * it ends if not well. A command that matches none of these is run as it stands.
+ * How the commands of the pages run in the test: values for placeholders, answers to questions, and the expected status.
+ * A command without a rule runs unchanged.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,11 +10,11 @@ import type { World } from './world.ts';
 
 export type Rule = {
   readonly shown: RegExp;
-  /** The line that is run instead. */
+  /** The line that runs instead. */
   readonly run?: (line: string, world: World) => string | Promise<string>;
-  /** How our commands of that line end; 0 without it. */
+  /** The expected status of the commands of Reveille in that line; 0 by default. */
   readonly status?: number;
-  /** After the others: what changes whom alarms wake, and what needs the stack to be stopped. */
+  /** Runs after the others: commands that change the wake target, and commands that need a stopped stack. */
   readonly after?: 'agents' | 'stop';
 };
 
@@ -53,7 +53,7 @@ const executorPort = once(() => freePort());
 const ID = /019e[\w-]+|0198[\w-]+/;
 const withId = (line: string, id: string) => line.replace(ID, id);
 
-/** The fleet's executor of docs/operations.md: at a port and in folders of its own. */
+/** The executor of a fleet in docs/operate/deploy.md, with its own port and folders. */
 async function ofFleet(line: string, world: World): Promise<string> {
   const ada = join(world.person, 'ada');
   const token = () => /rvs_\S+/.exec(readFileSync(join(world.work, 'submitter'), 'utf8'))![0];
@@ -70,9 +70,11 @@ async function ofFleet(line: string, world: World): Promise<string> {
     );
 }
 
-/** The first that matches counts; a test holds that each is needed. */
+/** The first match applies. A test checks that each rule is needed. */
 export const RULES: readonly Rule[] = [
-  // Somebody at a terminal would be asked.
+  // Wakes start another agent afterwards.
+  { shown: /reveille connect [\w-]+ --wake/, after: 'agents', run: and('--yes') },
+  // A terminal would ask.
   { shown: /reveille connect [\w-]+(?! --undo)/, run: and('--yes') },
   { shown: /reveille profile init(?! --yes)/, run: and('--yes') },
   {
@@ -114,13 +116,6 @@ export const RULES: readonly Rule[] = [
     },
   },
   {
-    shown: /reveille intent receipt \S+ \| reveille receipt verify --key/,
-    run: async (line, world) => {
-      const id = await aDoneIntent(world);
-      return withId(line, id).replace('6b3f…c2', await world.executorKey(id));
-    },
-  },
-  {
     shown: /reveille intent (?:receipt|watch|reconcile|show) 01/,
     run: async (line, world) => withId(line, await aDoneIntent(world)),
   },
@@ -147,7 +142,7 @@ export const RULES: readonly Rule[] = [
     run: (line, { person }) =>
       `REVEILLE_HOME=${person}/alice reveille agent whoami && cp ${person}/alice/keys/agent.key ~/alice.key && ${line}`,
   },
-  // Places that are others here.
+  // Addresses and folders that differ here.
   { shown: /reveille ledger --data-dir/, run: (line, { person }) => line.replace('/tmp', person) },
   { shown: /reveille notify add ntfy/, run: (line, { ntfy }) => `${line} --server ${ntfy} --allow-private` },
   {
@@ -191,7 +186,7 @@ export const RULES: readonly Rule[] = [
     shown: /reveille agent enroll --from agents.jsonl/,
     run: (line) => `printf '{"label": "agent-%s"}\\n' $(seq 50) > agents.jsonl && ${line}`,
   },
-  // The agent that alarms wake is another one from here on.
+  // From here on, alarms wake another agent.
   {
     shown: /reveille machine turns --fire/,
     after: 'agents',
@@ -219,7 +214,7 @@ export const RULES: readonly Rule[] = [
       return line;
     },
   },
-  // What is stopped first.
+  // Commands after the stack was stopped.
   {
     shown: /reveille restore reveille.backup --home/,
     after: 'stop',
@@ -246,12 +241,11 @@ export const RULES: readonly Rule[] = [
   { shown: /reveille notifier/, after: 'stop' },
 ];
 
-/** What cannot be run here: why, and what tries it instead. */
+/** Commands that cannot run here: the reason, and the test that runs them. */
 export const NOT_HERE: ReadonlyMap<RegExp, string> = new Map([
   [/^npm ci && npm start/, 'the stack of this file is started by "npm start"; "npm ci" would ask a registry'],
   [/^npm ci && npm test/, 'it would run itself'],
   [/^npm ci && npm run package|^npm install --global/, 'test/support/package.ts makes and installs the package'],
-  [/^npm run site$/, 'test/system/site builds it'],
   [/^npm run bench/, 'it takes minutes; bench/ has tests of its parts'],
   [/\bdocker\b/, 'no container engine runs here; test/system/deploy runs what is inside'],
   [/^fly\b/, 'there is no account; test/support/stand-ins/fake-fly.ts stands for the cloud'],
@@ -259,5 +253,5 @@ export const NOT_HERE: ReadonlyMap<RegExp, string> = new Map([
   [/^claude mcp add/, 'a program of others; test/system/integrations starts the server'],
   [/reveille (?:service|upgrade)\b/, 'test/system/service runs them under a real systemd'],
   [/reveille up$/, 'it is what "npm start" runs'],
-  [/reveille spread .*--citus/, 'Citus is not here; test/end-to-end/citus-walk.test.ts runs it where it is'],
+  [/reveille reshard .*--citus/, 'Citus is not here; test/end-to-end/citus-walk.test.ts runs it where it is'],
 ]);

@@ -1,6 +1,6 @@
 /**
- * A real shell in which `reveille` and `npx reveille` are answered by the process of the test: words, variables, pipes
- * and input are the shell's, and a command costs a tenth of a process.
+ * A real shell in which the process of the test runs `reveille` and `npx reveille`. Arguments, variables, pipes and input
+ * come from the shell. A command costs a tenth of a new process.
  */
 import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { type Outcome, reveille } from '../../support/command-line.ts';
 import { listening, type Owner, temporaryFolder } from '../../support/temporary.ts';
 
-/** One command of ours that the shell has run. */
+/** A command of Reveille that the shell ran. */
 export type Ran = Outcome & { readonly words: readonly string[] };
 
 type Env = Readonly<Record<string, string>>;
@@ -18,16 +18,16 @@ export type ShellOptions = {
   /** `REVEILLE_HOME` of the commands, unless a line sets another. */
   readonly home: string;
   readonly env: Env;
-  /** Runs what does not end by itself; `undefined` for what does. */
+  /** Runs a command that does not end by itself; `undefined` for all others. */
   readonly stay: (words: readonly string[], env: Env) => Promise<Outcome> | undefined;
 };
 
 export type Shell = {
-  /** Runs some lines. @returns our commands in the order in which they ended, and the first other one that failed */
+  /** Runs a script. @returns the commands of Reveille by the order of their ends, and the first other failure */
   run(script: string): Promise<{ ran: Ran[]; failed: string | undefined }>;
 };
 
-/** Hands over words, variables and standard input, and gives back what the command said. */
+/** Sends arguments, variables and standard input to the test, and prints the output of the command. */
 const FUNCTIONS = `
 exec < /dev/null
 reveille() {
@@ -42,7 +42,7 @@ reveille() {
 }
 npx() { [ "$1" = reveille ] && shift && reveille "$@"; }
 `;
-/** What fails among other people's programs is told; ours is looked at by itself. */
+/** Reports failures of other programs; the status of Reveille is checked separately. */
 const TRAP = `trap 'case "$BASH_COMMAND" in *reveille*|return*) ;; *) echo "failed: $BASH_COMMAND" >&2;; esac' ERR`;
 
 const listOf = (file: string) => readFileSync(file, 'utf8').split('\0').slice(0, -1);

@@ -1,4 +1,4 @@
-/** What somebody types off the pages for people, and off the examples in the help of each command. */
+/** The commands of the documentation, and the examples in the help of each command. */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { everyCommand, outlineOf } from '../../../src/cli/outline/outline.ts';
@@ -6,17 +6,17 @@ import { buildProgram } from '../../../src/cli/tree/program.ts';
 
 export const ROOT = join(import.meta.dirname, '..', '..', '..');
 
-/** Commands that belong together: a block of a page, or the example of a command. */
+/** Commands of one block of a page, or the example of a command. */
 export type Shown = {
   /** `docs/chat.md:6`, or `reveille alarm set --help`. */
   readonly at: string;
-  /** Whole ones: with the lines that they go on with, and the text that they read. */
+  /** Complete commands, with continued lines and here-documents. */
   readonly commands: readonly string[];
 };
 
 const FENCE = /^ *```(\w*)/;
 const OF_SHELL = new Set(['', 'sh', 'bash', 'shell', 'console']);
-/** A block that names no language is one of the shell if it begins as one. */
+/** A block without a language is shell text if a line begins with one of these programs. */
 const OURS = /^\s*(?:\$ )?(?:[A-Z_]+=\S* )*(?:reveille|npx|npm) /m;
 
 function commandsIn(lines: readonly string[]): string[] {
@@ -41,13 +41,13 @@ function blocksOf(page: string): Shown[] {
   return blocks;
 }
 
-/** The blocks of README.md and docs/ that show a command of ours; decisions tell of what was. */
+/** The blocks of README.md and docs/ with commands of Reveille. Decisions may have old commands. */
 export function shownOnPages(): Shown[] {
-  const pages = globSync(['README.md', 'docs/**/*.md'], { cwd: ROOT, exclude: ['docs/decisions/**'] });
+  const pages = globSync(['README.md', 'docs/**/*.md'], { cwd: ROOT, exclude: ['docs/internals/decisions/**'] });
   return pages.toSorted().flatMap(blocksOf);
 }
 
-/** The example that the help of each command ends with, which its page on the site shows, too. */
+/** The examples at the end of the help of each command; pages of the site have them, too. */
 export async function shownInHelp(): Promise<Shown[]> {
   const commands = everyCommand(await outlineOf(buildProgram(process)));
   return commands.flatMap(({ words, after }) =>

@@ -1,4 +1,4 @@
-/** What the commands of the pages work with: a running stack, an agent with a model, and what their placeholders stand for. */
+/** The environment of the commands: a running stack, an agent with a model, and values for the placeholders. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -24,7 +24,7 @@ const PLAN = {
   args: { from: 'alice', to: 'bob', amount: '25.00', currency: 'EUR' },
 };
 
-/** Makes plans of tasks, and has one answer to everything else. */
+/** Makes plans from tasks, and answers all other requests with one sentence. */
 const model: Script = (response, request) => {
   const { messages, tools = [] } = request.body;
   const [, amount, from, to] =
@@ -36,20 +36,20 @@ const model: Script = (response, request) => {
   return saying('Nothing is due today.')(response, request);
 };
 
-/** What a daemon says once it takes requests. */
+/** The log line of a daemon that accepts requests. */
 const LISTENS = /listens on http|"url":"http|"name":"notifier"/;
 
 export class World {
   readonly person: string;
   readonly home: string;
-  /** The folder that the commands are typed in. */
+  /** The working folder of the commands. */
   readonly work: string;
   readonly env: Readonly<Record<string, string>>;
   readonly ntfy: string;
   readonly #owner: Owner;
   readonly #stack: ChildProcess;
   readonly #staying: ChildProcess[] = [];
-  /** What "npm start" has said. */
+  /** The output of "npm start". */
   said = '';
 
   private constructor(
@@ -100,12 +100,12 @@ export class World {
     await this.endStaying();
   }
 
-  /** Ends the daemons that a block of a page has started. */
+  /** Ends the daemons that a block of a page started. */
   async endStaying(): Promise<void> {
     for (const child of this.#staying.splice(0)) await ended(child, 'SIGTERM');
   }
 
-  /** Runs a command that must succeed. @returns what it printed as JSON, a value a line */
+  /** Runs a command that must succeed. @returns its JSON output, one value for each line */
   async lines(...words: string[]) {
     const { status, stdout, stderr } = await reveille(this.home, [...words, '--json'], { env: this.env });
     assert.equal(status, 0, `${words.join(' ')}: ${stderr}`);
@@ -123,7 +123,7 @@ export class World {
     return (await this.json('alarm', 'set', 'Look at it', ...(flags.length > 0 ? flags : ['--in', '1h']))).id;
   }
 
-  /** An intent that waits for an answer; the one before it, which it would wait for, is over then. */
+  /** An intent that waits for an answer. Earlier open intents are cancelled, because they would block it. */
   async newIntent(): Promise<string> {
     for (const { intent_id: open } of await this.lines('intent', 'list', '--status', 'awaiting_approval'))
       await this.json('intent', 'cancel', open);
@@ -134,7 +134,7 @@ export class World {
     return id;
   }
 
-  /** What somebody at a terminal agrees to by a yes. */
+  /** The digest of the question that an approver sees. */
   async digestOf(intent: string): Promise<string> {
     return (await this.json('intent', 'show', intent)).gates[0].displayed_sha256;
   }
@@ -146,15 +146,15 @@ export class World {
     return id;
   }
 
-  /** The key that the receipts of this executor are signed with. */
+  /** The key of this executor, which signs its receipts. */
   async executorKey(intent: string): Promise<string> {
     return (await this.json('intent', 'receipt', intent)).public_key;
   }
 
   /**
-   * Runs what does not end by itself, until it has said something.
+   * Runs a command that does not end by itself, until its first output.
    *
-   * @param stays whether it goes on until the end of everything; else it is interrupted as by Ctrl-C
+   * @param stays whether it runs until the end of the test; otherwise it is interrupted as by Ctrl-C
    */
   async stay(words: readonly string[], env: Readonly<Record<string, string>>, stays: boolean): Promise<Outcome> {
     const child = spawn(process.execPath, [PROGRAM, ...words], { env, stdio: ['ignore', 'pipe', 'pipe'] });

@@ -10,6 +10,7 @@ const BUILD = join(import.meta.dirname, '..', '..', '..', 'site', 'build.ts');
 const TYPES: Readonly<Record<string, string>> = {
   ...{ '.html': 'text/html', '.css': 'text/css', '.js': 'text/javascript', '.json': 'application/json' },
   ...{ '.png': 'image/png', '.svg': 'image/svg+xml' },
+  ...{ '.md': 'text/markdown; charset=utf-8', '.txt': 'text/plain; charset=utf-8' },
 };
 
 /** @returns its address */
@@ -24,10 +25,3 @@ export async function startSite(owner: Owner): Promise<string> {
   });
   return listening(owner, server);
 }
-
-/** The pictures of docs/site.md. */
-export const SHOTS = [
-  { name: 'front', path: '/', width: 1000, scheme: 'light' },
-  { name: 'command', path: '/commands/reveille-alarm-set/', width: 1000, scheme: 'dark' },
-  { name: 'setting-phone', path: '/settings/CHRONOS_ENROLLMENT/', width: 360, scheme: 'light' },
-] as const;
