@@ -87,7 +87,7 @@ test('a wake that met an endpoint that was away has its turn when it is back, on
   );
   assert.equal(entries[2].text, REPLY);
   const story = (await run('log')).stdout;
-  const told = ['rang  build: ', 'waits  build: turn failed, tries again ', 'reply  build\n          │ The build'];
+  const told = ['fired  build: ', 'waits  build: turn failed, next attempt ', 'reply  build\n          │ The build'];
   const places = told.map((part) => story.indexOf(part));
   assert.ok(
     places.every((place, at) => place > (places[at - 1] ?? -1)),

@@ -42,9 +42,9 @@ describe('reveille neo tools', () => {
     const { status, stdout, stderr } = await reveille(home, ['neo', 'tools'], { env: { NEO_MANIFEST: path } });
     assert.equal(status, 0, stderr);
     assert.match(stdout, /core_execute +Hand/);
-    assert.match(stdout, /The model can call 3 functions:\n\nFUNCTION +WHAT IT DOES\n/);
+    assert.match(stdout, /The model can call 3 functions:\n\nFUNCTION +DESCRIPTION\n/);
     assert.match(stdout, /s__look +To look\\u001b\[31m, that is all\.\n/);
-    assert.match(stdout, /Through core_execute only:\n\nTOOL +BECAUSE\ns__transfer +its name contains "transfer"\n/);
+    assert.match(stdout, /Through core_execute only:\n\nTOOL +REASON\ns__transfer +its name contains "transfer"\n/);
     assert.match(stdout, /Warning: server "gone"/);
     assert.ok(!stdout.includes('\u001b'), 'a description cannot paint the terminal');
   });
@@ -96,7 +96,7 @@ describe('reveille tools pin', () => {
     assert.equal(first.status, 0, first.stderr);
     assert.match(first.stdout, /^Pinned 2 tools in .*agent\.lock\.json:\n {2}new +s\/look\n {2}new +s\/transfer\n$/);
     const again = await reveille(home, ['tools', 'pin', path]);
-    assert.match(again.stdout, /nothing has changed/);
+    assert.match(again.stdout, /no changes/);
     const lock = readFileSync(join(home, 'agent.lock.json'), 'utf8');
     writeFileSync(join(home, 'agent.lock.json'), lock.replace(/"look": ".{64}"/, `"look": "${'0'.repeat(64)}"`));
     const refused = await reveille(home, ['neo', 'tools'], { env: { NEO_MANIFEST: path } });

@@ -23,7 +23,7 @@ test('a channel is added, listed without its secrets, tried and removed', async 
   assert.equal(added.stderr, '');
   assert.match(
     added.stdout,
-    /^ntfy is told of approvals, failures, missed at http:.*\/ada, quiet 22:00-07:00 Europe\/Berlin\n/,
+    /^ntfy gets notifications about approvals, failures, missed at http:.*\/ada, quiet 22:00-07:00 Europe\/Berlin\n/,
   );
   const hook = await run(
     'notify',
@@ -65,7 +65,7 @@ test('a wrong command line is refused with what is wrong and what would be right
   const wrong: [string[], number, RegExp][] = [
     [['pigeon'], 2, /the channel must be one of ntfy, webpush, webhook, command, desktop \(got "pigeon"\)/],
     [['ntfy'], 2, /--topic is missing/],
-    [['ntfy', '--topic', 'a', '--url', 'https://x.example'], 2, /--url does not go with ntfy/],
+    [['ntfy', '--topic', 'a', '--url', 'https://x.example'], 2, /--url is not a flag of ntfy/],
     [['ntfy', '--topic', 'a', '--about', 'rings,noise'], 2, /--about must be all, or some of .* \(got "noise"\)/],
     [['ntfy', '--topic', 'a', '--quiet', '22-7'], 2, /--quiet must look like 22:00-07:00/],
     [['ntfy', '--topic', 'a', '--quiet', '22:00-22:00'], 1, /to must differ from from/],
@@ -74,7 +74,7 @@ test('a wrong command line is refused with what is wrong and what would be right
     [['webhook', '--url', 'http://127.0.0.1/'], 1, /an address of this computer; .* --allow-private/],
     [['webpush'], 2, /--subscription-file is missing/],
     [['command'], 2, /the program is missing/],
-    [['desktop', 'extra'], 2, /desktop takes no further words \(got "extra"\)/],
+    [['desktop', 'extra'], 2, /desktop takes no arguments \(got "extra"\)/],
   ];
   for (const [words, status, expected] of wrong) {
     const outcome = await run('notify', 'add', ...words);

@@ -99,7 +99,7 @@ test('an intent can be named by the beginning of its id, which the list shows', 
   assert.match((await run(['cancel', begins(second)])).stdout, new RegExp(`Intent ${second} is cancelled`));
   const ambiguous = await run(['deny', first.slice(0, 6)]);
   assert.equal(ambiguous.status, 1);
-  assert.match(ambiguous.stderr, /could be any of .*give more of the id/);
+  assert.match(ambiguous.stderr, /matches .*give more of the id/);
   const none = await run(['receipt', 'ffffff']);
   assert.match(none.stderr, /begins with ffffff; "reveille intent list"/);
   assert.equal((await ada.state(first)).status, 'awaiting_approval');
