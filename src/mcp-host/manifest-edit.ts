@@ -1,6 +1,6 @@
 /**
- * Changes to the text of a manifest that leave everything else in it as it was written: order, blanks, and fields that
- * are not touched. Pure; whoever writes the text loads it first.
+ * Edits the text of a manifest and keeps everything else as written: order, blanks, untouched fields. Pure; the caller
+ * loads the text before it writes it.
  */
 
 import { readPlacedJson } from '../kit/json/strict-json.ts';
@@ -8,7 +8,7 @@ import type { ManifestServer, ManifestTool } from '../wire/manifest.ts';
 
 type Path = readonly (string | number)[];
 
-/** A text while it is being edited; what it says is read anew after each step. */
+/** A text during an edit; it is parsed again after each step. */
 class EditedJson {
   #text: string;
 
@@ -71,7 +71,7 @@ class EditedJson {
     this.#text = this.#text.slice(0, from) + text + this.#text.slice(to);
   }
 
-  /** Whether the value stands on one line and has something in it. */
+  /** Whether the value is on one line and not empty. */
   #isFlat(path: Path): boolean {
     const { from, to } = this.#span(path);
     const written = this.#text.slice(from, to);
@@ -107,9 +107,7 @@ export function withoutServer(text: string, alias: string): string {
   return edited.text;
 }
 
-/**
- * What is to be said of a server's tools; what the manifest says of them otherwise stays. Tools that are not named go.
- */
+/** The new entries for a server's tools. Other fields of these tools stay. Tools without an entry are removed. */
 export function withTools(text: string, alias: string, words: readonly ManifestTool[]): string {
   const edited = new EditedJson(text);
   const server: Path = ['servers', indexOf(edited, alias)];
@@ -131,7 +129,7 @@ export function withTools(text: string, alias: string, words: readonly ManifestT
     const before = tools()[index]!;
     const { side_effect_class: _, surface: __, ...rest } = before;
     const isSame = before.surface === word.surface && before.side_effect_class === word.side_effect_class;
-    // A class that was given for a tool which is escalated is kept: it says what the tool does.
+    // A declared class of an escalated tool is kept: it says what the tool does.
     const kept = word.side_effect_class ?? before.side_effect_class;
     if (isSame || (before.surface === word.surface && kept === before.side_effect_class)) continue;
     edited.replace([...path, index], {

@@ -1,6 +1,6 @@
 /**
- * Loading an agent manifest (docs/contracts.md §8): from a file to servers that can be started. Everything that is
- * wrong is found and told with file, line and column before anything is spawned.
+ * Loads an agent manifest (docs/contracts.md §8): from a file to servers that can be started. All errors are found and
+ * reported with file, line and column before any process is spawned.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -21,13 +21,13 @@ import {
 import { checkInput, type Problem } from '../wire/validate.ts';
 import { assignmentsOf, literalOf, looksSecret, namesSecret, resolveReferences, type Variables } from './references.ts';
 
-/** What a manifest says of a tool. */
+/** The manifest's entry for a tool. */
 export type DeclaredTool = {
   name: string;
   sideEffectClass: SideEffectClass | undefined;
   surface: ToolSurface | undefined;
   timeoutMs: number | undefined;
-  /** What an executor has to know of it. */
+  /** Fields for the executor. */
   rail: Rail | undefined;
 };
 
@@ -37,37 +37,37 @@ export type StdioLink = {
   env: Readonly<Record<string, string>>;
   /** Folders that it may write to. */
   writable?: readonly string[] | undefined;
-  /** What it sees when it runs in a closed sandbox. */
+  /** The view of the sandbox in which it runs. */
   room?: Room | undefined;
 };
 export type HttpLink = { kind: 'http'; url: string; headers: Readonly<Record<string, string>> };
 
-/** A server that a manifest declares, with every reference to a variable resolved. */
+/** A server that a manifest declares, with every variable resolved. */
 export type ServerSpec = {
   alias: string;
-  /** Stands in the URIs of its tools. */
+  /** Part of the URIs of its tools. */
   version: string | undefined;
-  /** Whether the start fails when it does not start. */
+  /** Whether the host's start fails when this server does not start. */
   required: boolean;
-  /** Whether it may be started by the first call of one of its tools. */
+  /** Whether the first call of one of its tools may start it. */
   isLazy: boolean;
-  /** Whether each call says whose intent it is made for. */
+  /** Whether each call names the user of its intent. */
   isPerUser?: boolean;
-  /** What it needs and does not have, and how to get it; a server with this is off. */
+  /** A missing requirement and its remedy; a server with this is off. */
   lack: string | undefined;
-  /** By name; `undefined` where the manifest declares none and takes what the server has. */
+  /** By name; `undefined` where the manifest declares none and accepts the server's tools. */
   tools: ReadonlyMap<string, DeclaredTool> | undefined;
   link: StdioLink | HttpLink;
-  /** Variables that it refers to. */
+  /** The variables that it refers to. */
   variables: readonly string[];
-  /** Those of them that are not set: it cannot start. */
+  /** The unset variables among them; with one it cannot start. */
   missing: readonly string[];
-  /** What must not stand in a log. */
+  /** Values that must not appear in a log. */
   secrets: readonly string[];
 };
 
 export type Manifest = {
-  /** The file it came from. */
+  /** The file that it was read from. */
   path: string;
   /** SHA-256 of its text in lower-case hex. */
   sha256: string;
@@ -78,17 +78,17 @@ export type Manifest = {
 
 const LONGEST_FILE_BYTES = 1024 * 1024;
 
-/** Fields of a server whose values may be secrets that somebody wrote in by mistake. */
+/** Fields of a server whose values may be secrets, entered by mistake. */
 const DELICATE = new Set(['env', 'headers', 'args', 'url', 'command']);
 
-/** The paths whose value must not be repeated in an error: what may be a secret, and what may contain one. */
+/** The paths whose values must not be repeated in an error: possible secrets, and objects that may contain one. */
 function hiddenFields(value: unknown, path: readonly string[] = []): string[] {
   const delicate = path.some((key) => DELICATE.has(key));
   if (typeof value !== 'object' || value === null) return delicate ? [path.join('.')] : [];
   return [path.join('.'), ...Object.entries(value).flatMap(([key, member]) => hiddenFields(member, [...path, key]))];
 }
 
-/** Collects problems while a server is read; the paths lead from the manifest's root. */
+/** Collects the problems of a server; the paths start at the manifest's root. */
 class Problems {
   readonly found: Problem[] = [];
 
@@ -108,7 +108,7 @@ function resolveInto(texts: Texts, text: string, variables: Variables, listed = 
   return value;
 }
 
-/** `env` or `headers`, resolved; a secret that is written down is a problem. */
+/** `env` or `headers`, resolved; a literal secret is a problem. */
 function readAssignments(member: 'env' | 'headers', server: ManifestServer, reading: Reading, texts: Texts) {
   const values: Record<string, string> = {};
   for (const { name, text, key } of assignmentsOf(server[member])) {
@@ -168,19 +168,19 @@ function readUrl(server: ManifestServer, reading: Reading, texts: Texts): string
   return url;
 }
 
-/** What belongs to the other transport, or is missing for this one. */
+/** Fields of the other transport, and missing fields of this one. */
 function checkShape(server: ManifestServer, kind: 'stdio' | 'http', { problems, path }: Reading): void {
   const [needed, foreign] =
     kind === 'stdio'
       ? (['command', ['url', 'headers']] as const)
       : (['url', ['command', 'args', 'env', 'writable', 'room']] as const);
-  if (server[needed] === undefined) problems.add(path, `needs "${needed}", for its transport is ${kind}`);
+  if (server[needed] === undefined) problems.add(path, `needs "${needed}", because its transport is ${kind}`);
   for (const member of foreign) {
     if (server[member] !== undefined) problems.add([...path, member], `is not for a server whose transport is ${kind}`);
   }
 }
 
-/** What a server lacks of its needs, as one sentence; `undefined` when all are met. */
+/** The unmet needs of a server as one sentence; `undefined` when all are met. */
 function lackOf({ needs }: ManifestServer, variables: Variables): string | undefined {
   const { PATH } = inheritedVariables(variables);
   const unmet = needs?.find(
@@ -196,7 +196,7 @@ function lackOf({ needs }: ManifestServer, variables: Variables): string | undef
   return `${lacks.join(' and ')}; ${remedy}`;
 }
 
-/** A folder whose variable is not set is left out. */
+/** Skips a folder whose variable is not set. */
 function readWritable(writable: readonly string[], { variables }: Reading, texts: Texts): string[] {
   return writable.flatMap((text) => {
     const path = resolveInto(texts, text, variables);
@@ -222,7 +222,7 @@ function readTools(
   for (const [index, tool] of tools.entries()) {
     const { name, side_effect_class: sideEffectClass, surface, timeout_ms: timeoutMs, rail } = tool;
     const at = [...path, 'tools', index];
-    if (declared.has(name)) problems.add([...at, 'name'], `is there twice (${JSON.stringify(name)})`);
+    if (declared.has(name)) problems.add([...at, 'name'], `is listed twice (${JSON.stringify(name)})`);
     if (sideEffectClass !== undefined && allowed !== undefined && !allowed.includes(sideEffectClass)) {
       const what = `is ${sideEffectClass}, which allowed_side_effects does not name; add it there or remove the tool`;
       problems.add([...at, 'side_effect_class'], what);
@@ -253,7 +253,7 @@ function readServer(
           ...(server.room && { room: readRoom(server.room, reading, texts) }),
         };
   for (const name of new Set([...texts.named, ...Object.keys(env)].filter(isWithheldFromServers))) {
-    const what = `names ${name}, which is for the daemons of Reveille alone: no MCP server gets it; take it out`;
+    const what = `names ${name}, which is reserved for the daemons of Reveille and is never passed to an MCP server; remove it`;
     reading.problems.add(reading.path, what);
   }
   const required = server.required ?? false;
@@ -277,7 +277,7 @@ function readServer(
   };
 }
 
-/** Turns what is wrong into lines that an editor can jump to. */
+/** Formats problems as lines that an editor can jump to. */
 function refuse(path: string, problems: readonly { place: Place; sentence: string }[]): never {
   const lines = problems.map(({ place, sentence }) => `${path}:${place.line}:${place.column}: ${sentence}`);
   throw new ReveilleError('invalid_request', [...new Set(lines)].join('\n'));
@@ -287,7 +287,7 @@ function readText(path: string): { text: string; sha256: string } {
   try {
     const bytes = readFileSync(path);
     if (bytes.length > LONGEST_FILE_BYTES)
-      throw new Error(`it has ${bytes.length} bytes, at most ${LONGEST_FILE_BYTES} are read`);
+      throw new Error(`it has ${bytes.length} bytes; the limit is ${LONGEST_FILE_BYTES}`);
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
     return { text, sha256: createHash('sha256').update(bytes).digest('hex') };
   } catch (cause) {
@@ -308,10 +308,9 @@ function parse(path: string, text: string): PlacedJson {
 /**
  * Reads a manifest file.
  *
- * @param variables what `${NAME}` and `$env:NAME` refer to; servers that run as children get an allow-list of them
- * @throws ReveilleError `invalid_request` with one line per problem, `file:line:column: field …`; values that may be
- *   secrets are not repeated. A variable that is not set is a problem of a required server, otherwise it is left to the
- *   start.
+ * @param variables the values of `${NAME}` and `$env:NAME`; child servers get an allow-list of them
+ * @throws ReveilleError `invalid_request` with one line per problem, `file:line:column: field …`; possible secrets are
+ *   not repeated. An unset variable is a problem of a required server; otherwise the start reports it.
  */
 export function loadManifest(path: string, variables: Variables): Manifest {
   const { text, sha256 } = readText(path);
@@ -341,10 +340,10 @@ export class CommandLineError extends Error {
 }
 
 /**
- * Cuts a command into words. Single quotes keep everything; double quotes keep everything but `\"` and `\\`; outside of
- * quotes a backslash keeps the next character.
+ * Splits a command into words. Single quotes keep everything; double quotes keep everything but `\"` and `\\`; outside
+ * of quotes a backslash keeps the next character.
  *
- * @throws CommandLineError for a quote without an end, a backslash at the end, and an empty command
+ * @throws CommandLineError for an unclosed quote, a backslash at the end, and an empty command
  */
 export function splitCommand(text: string): [string, ...string[]] {
   const words: string[] = [];

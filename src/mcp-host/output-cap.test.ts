@@ -15,7 +15,7 @@ const folder = new SpillFolder(join(root, 'spill'));
 const text = (said: string): ContentBlock => ({ type: 'text', text: said });
 const image: ContentBlock = { type: 'image', data: 'x'.repeat(10_000), mimeType: 'image/png' };
 
-test('what fits is left as it is', () => {
+test('a text below the cap stays unchanged', () => {
   const content = [text('a'.repeat(300)), image, text('b')];
   assert.deepEqual(capOutput({ content, isError: true, structuredContent: { said: 'b' } }, 100, folder), {
     content,
@@ -24,7 +24,7 @@ test('what fits is left as it is', () => {
   });
 });
 
-test('structured content that no text tells is capped like any other', () => {
+test('structured content that no text block contains is capped like any other', () => {
   const structuredContent = { count: 1, said: 'a'.repeat(10_000) };
   const {
     content,
@@ -36,7 +36,7 @@ test('structured content that no text tells is capped like any other', () => {
   assert.ok(JSON.stringify(content).length < 600);
 });
 
-test('text over the cap keeps beginning and end, and the whole is in the file', () => {
+test('text over the cap keeps beginning and end, and the file contains the whole text', () => {
   fc.assert(
     fc.property(fc.array(fc.string({ unit: 'grapheme', maxLength: 400 }), { minLength: 1, maxLength: 8 }), (texts) => {
       const whole = texts.join('\n\n');
@@ -70,7 +70,7 @@ test('a long binary resource becomes a file, a short one stays', () => {
   assert.deepEqual(readFileSync(spilled![0]!), Buffer.alloc(3000, 1));
 });
 
-test('a disk that takes nothing does not turn a result into a failure', () => {
+test('a full disk does not turn a result into a failure', () => {
   const file = join(root, 'a-file');
   writeFileSync(file, '');
   const { content, isError, spilled } = capOutput(

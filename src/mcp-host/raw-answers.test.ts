@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { JSONRPCMessage } from '@modelcontextprotocol/client';
 import { type AnswerSlot, RawAnswers } from './raw-answers.ts';
 
-/** What is kept of the answer to one request. */
+/** The stored answer to one request. */
 async function sourceOf(text: string): Promise<string | undefined> {
   const answers = new RawAnswers();
   const slot: AnswerSlot = {};

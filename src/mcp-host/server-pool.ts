@@ -1,6 +1,6 @@
 /**
- * The servers of a manifest, and their tools as one set: started side by side, named, called by name, reported on. This
- * is what daemons use; the other files of this folder are its parts.
+ * The servers of a manifest and their tools as one set: concurrent start, function names, calls by name, status.
+ * Daemons use this module; the other files of this folder are its parts.
  */
 import { join } from 'node:path';
 import type { Clock } from '../kit/clock/clock.ts';
@@ -25,30 +25,30 @@ import type { KnownTools, ToolLock } from './tool-lock.ts';
 export type ServerPoolOptions = Partial<HostLimits> & {
   clock: Clock;
   log: Logger;
-  /** Gets `mcp-logs/<alias>.log` and `tool-output/`. */
+  /** Contains `mcp-logs/<alias>.log` and `tool-output/`. */
   dataDir: string;
-  /** Definitions that were looked at and agreed on; servers that it does not name are not pinned. */
+  /** The pinned definitions; servers that it does not name are not pinned. */
   lock?: ToolLock;
-  /** The definitions behind the pins, by alias: servers that may start with their first call do. */
+  /** The definitions behind the pins, by alias. Servers that may start at their first call do so. */
   known?: KnownTools | undefined;
-  /** Where servers that run as children run; where we run unless told. */
+  /** Working directory of child servers; that of this process by default. */
   cwd?: string;
-  /** What servers that run as children must not see. */
+  /** Paths that child servers must not see. */
   walls?: Walls | undefined;
-  /** Programs by the name that manifests call them, for those that need not be on the PATH: `reveille` itself. */
+  /** Programs by their manifest name that need not be on the PATH: `reveille` itself. */
   programs?: Readonly<Record<string, readonly [string, ...string[]]>>;
-  /** What a server that runs in a room may read besides the programs of the system. */
+  /** Paths that a sandboxed server may read besides the programs of the system. */
   programFolders?: readonly string[];
-  /** Aborts a start that is under way. */
+  /** Aborts a running start. */
   signal?: AbortSignal;
 };
 
 /** A tool that can be called now. */
 export type HostedTool = {
   alias: string;
-  /** As the server calls it. */
+  /** The server's own name for it. */
   tool: string;
-  /** As a model calls it. */
+  /** The model's name for it. */
   functionName: string;
   uri: string;
   definition: ToolDefinition;
@@ -57,30 +57,30 @@ export type HostedTool = {
   surface: ToolSurface | undefined;
   rail: Rail | undefined;
   timeoutMs: number;
-  /** Whether its definition is one that was looked at and agreed on. */
+  /** Whether its definition is pinned. */
   isPinned: boolean;
 };
 
-/** How a server is. */
+/** The status of a server. */
 export type ServerReport = {
   alias: string;
   state: ServerState;
   problem: string | undefined;
   tools: number;
   restarts: number;
-  /** Of a child, the head of its process group. */
+  /** Of a child, the leader of its process group. */
   pid: number | undefined;
-  /** The file with what it has written to stderr. */
+  /** The file with its stderr output. */
   log: string;
 };
 
 const DRAIN_MS = 5000;
-/** What stands for the version of a server that has none. */
+/** The version of a server that has none. */
 const NO_VERSION = '0.0.0';
-/** What a manifest says of a tool that it does not name. */
+/** The entry of a tool that the manifest does not name. */
 const UNDECLARED = { sideEffectClass: undefined, surface: undefined, rail: undefined };
 
-/** A server whose program is one that we know the place of. */
+/** A server whose program path is known. */
 function withProgram(spec: ServerSpec, { programs = {}, programFolders = [] }: ServerPoolOptions): ServerSpec {
   const { link } = spec;
   if (link.kind !== 'stdio') return spec;
@@ -90,7 +90,7 @@ function withProgram(spec: ServerSpec, { programs = {}, programFolders = [] }: S
   return { ...spec, link: { ...link, command: [...programs[program]!, ...args], room } };
 }
 
-/** Why a start cannot go on with this outcome; nothing when it can. */
+/** The error that stops the start with this outcome; `undefined` when it continues. */
 function fatalWords({ alias, required }: ServerSpec, outcome: StartOutcome): string[] {
   if (outcome.ready) return [];
   if (outcome.differences) return outcome.differences.map((difference) => `server "${alias}": ${difference}`);
@@ -109,7 +109,7 @@ export class ServerPool {
   readonly #seen: SeenTools;
   readonly #listeners = new Set<() => void>();
   #tools: readonly HostedTool[] = [];
-  /** Between the start and the end: before and after, changes are nobody's business. */
+  /** Between start and end; changes before and after are not reported. */
   #isRunning = false;
   #closing: Promise<void> | undefined;
 
@@ -122,13 +122,13 @@ export class ServerPool {
   }
 
   /**
-   * Starts every server side by side and waits until each is ready or has failed. One that fails is a warning, and is
-   * tried again in the background; one that lists a tool twice is a warning too, and is not, where nothing was agreed
-   * on about its tools.
+   * Starts every server concurrently and waits until each is ready or has failed. A failed server gives a warning and
+   * is restarted in the background. A server that lists a tool twice gives a warning and stays off, where nothing is
+   * declared or pinned.
    *
-   * @throws ReveilleError `conflict` when a server's tools are not those that are declared and pinned, naming every
-   *   difference, or two tools would be called by one name; `unavailable` when a required server does not start.
-   *   Nothing is left running then.
+   * @throws ReveilleError `conflict` naming every difference when a server's tools differ from the declared and pinned
+   *   ones, or when two tools get the same name; `unavailable` when a required server does not start. Every server is
+   *   stopped then.
    */
   static async start(manifest: Manifest, options: ServerPoolOptions): Promise<ServerPool> {
     const pool = new ServerPool(manifest, options);
@@ -142,11 +142,11 @@ export class ServerPool {
       const fatal = servers.flatMap(({ spec }, index) => fatalWords(spec, outcomes[index]!));
       const collisions = bindNames(pool.#present()).collisions.map(
         ({ name, tools: [one, other] }) =>
-          `${one.alias}/${one.tool} and ${other.alias}/${other.tool} would both be called ${name}; rename one of the aliases`,
+          `${one.alias}/${one.tool} and ${other.alias}/${other.tool} both have the function name ${name}; rename one of the aliases`,
       );
       const isMismatch = collisions.length > 0 || outcomes.some((outcome) => !outcome.ready && outcome.differences);
       const code: ErrorCode = isMismatch ? 'conflict' : 'unavailable';
-      if (signal?.aborted) throw new ReveilleError('unavailable', 'the start of the MCP servers was called off');
+      if (signal?.aborted) throw new ReveilleError('unavailable', 'the start of the MCP servers was cancelled');
       if (fatal.length + collisions.length > 0) {
         throw new ReveilleError(code, [...fatal, ...collisions].join('\n'), { retryable: false });
       }
@@ -166,11 +166,11 @@ export class ServerPool {
     return this.#tools;
   }
 
-  /** What is wrong now, a sentence for each server that is not ready or has changed without having been pinned. */
+  /** The current problems, one sentence for each server that is not ready or has changed while unpinned. */
   warnings(): string[] {
     return [...this.#servers.values()].flatMap(({ spec: { alias }, state, problem, changes }) => {
       if (state === 'off') return [];
-      const remedy = `look at it with "reveille neo server review ${alias}", or run "reveille tools pin" with its manifest`;
+      const remedy = `review it with "reveille neo server review ${alias}", or run "reveille tools pin" with its manifest`;
       return [
         ...(problem === undefined ? [] : [`server "${alias}" ${problem}`]),
         ...(changes.length === 0
@@ -180,19 +180,19 @@ export class ServerPool {
     });
   }
 
-  /** The servers that need something that is not there, and what would turn them on. */
+  /** The servers with a missing requirement, and its remedy. */
   off(): { alias: string; why: string }[] {
     return [...this.#servers.values()].flatMap(({ spec: { alias, lack }, state }) =>
       state === 'off' && lack !== undefined ? [{ alias, why: lack }] : [],
     );
   }
 
-  /** The limits that hold, in words. */
+  /** The effective limits as text. */
   limits(): string {
     return limitWords(this.#limits);
   }
 
-  /** How each server is, in the order of the manifest. */
+  /** The status of each server, in the order of the manifest. */
   servers(): ServerReport[] {
     return [...this.#servers.values()].map(({ spec, state, problem, definitions, restarts, pid }) => ({
       alias: spec.alias,
@@ -205,20 +205,19 @@ export class ServerPool {
     }));
   }
 
-  /** Called after tools, states or warnings have changed. @returns ends that */
+  /** Called after tools, states or warnings have changed. @returns a function that unsubscribes */
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
   /**
-   * Calls a tool within its time.
+   * Calls a tool within its time limit.
    *
-   * @param args numbers that JavaScript cannot carry may be given as `JSON.rawJSON` objects
-   * @param options with `definitionSha256` a tool whose definition is another one now is not called; with `once`
-   *   exactly one request is
-   *   sent, and the result tells the digest of the message that answered it
-   * @returns what it gave back, its text capped; a tool that is not there answers in-band
+   * @param args numbers beyond the precision of JavaScript may be given as `JSON.rawJSON` objects
+   * @param options with `definitionSha256` a tool whose definition has changed is not called; with `once` exactly one
+   *   request is sent, and the result carries the digest of its answer
+   * @returns its result with capped text; a missing tool answers in-band
    * @throws ToolCallFailure when there is no answer, saying whether the tool may have run
    */
   async call(
@@ -241,8 +240,7 @@ export class ServerPool {
   }
 
   /**
-   * Takes no more calls, lets those under way end for up to five seconds, and ends every server. Resolves when nothing
-   * is left.
+   * Refuses new calls, waits up to five seconds for running ones, and ends every server. Resolves when all have ended.
    */
   close(): Promise<void> {
     this.#isRunning = false;
@@ -277,7 +275,7 @@ export class ServerPool {
     return spec.tools?.get(tool)?.timeoutMs ?? this.#limits.callTimeoutMs;
   }
 
-  /** The tools of all servers that are ready, without their names. */
+  /** The tools of all ready servers, without their function names. */
   #present(): Omit<HostedTool, 'functionName'>[] {
     return [...this.#servers.values()].filter(isThere).flatMap((server) => {
       const { alias, version = server.serverVersion ?? NO_VERSION, tools } = server.spec;
@@ -299,7 +297,7 @@ export class ServerPool {
       .sort((one, other) => (one.functionName < other.functionName ? -1 : 1));
     for (const { name, tools } of collisions) {
       const [one, other] = tools.map(({ alias, tool }) => `${alias}/${tool}`);
-      this.#servers.get(tools[1].alias)?.quarantine([`${one} and ${other} would both be called ${name}`]);
+      this.#servers.get(tools[1].alias)?.quarantine([`${one} and ${other} both have the function name ${name}`]);
     }
   }
 

@@ -1,4 +1,4 @@
-/** The calls of one server's tools: each made within its time, and judged when it brings no result. */
+/** The calls of one server's tools: each runs within its time limit, and is judged when it has no result. */
 import { type CallToolResult, SdkHttpError } from '@modelcontextprotocol/client';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Connection } from './connection.ts';
@@ -7,11 +7,11 @@ import type { AnswerSlot, RawAnswer } from './raw-answers.ts';
 import { AnotherDefinition, type CallVerdict, type InBand, judgeFailure, judgeUnsent } from './tool-call-failure.ts';
 import { digestOf, type ToolDefinition } from './tool-definition.ts';
 
-/** How a server stands to a call. */
+/** The state of the server for a call. */
 export type Standing =
   | { connection: Connection; definitions: readonly ToolDefinition[] }
   /**
-   * `why` finishes "server …"; that a server is off or not trusted is no failure to the caller but an answer to the
+   * `why` finishes "server …". A server that is off or untrusted is not a failure for the caller but an answer for the
    * model.
    */
   | { why: string; isTrusted: boolean };
@@ -20,26 +20,26 @@ export type ToolCallsOptions = {
   alias: string;
   clock: Clock;
   standing(): Standing;
-  /** A look at the tools that is under way; nothing is called before it is over. Never rejects. */
+  /** A running listing of the tools; no call is sent before it has ended. Never rejects. */
   looking(): Promise<void> | undefined;
-  /** A call over this connection, which is over now, got no answer in its time. */
+  /** A call over this connection timed out and has ended. */
   onSilence(connection: Connection): void;
 };
 
 export type CallOptions = {
   timeoutMs: number;
   signal: AbortSignal | undefined;
-  /** The definition that the caller knows: another one is not called. */
+  /** The definition that the caller knows; a changed one is not called. */
   definitionSha256?: string | undefined;
-  /** Exactly one request is sent, and the digest of its answer is wanted. */
+  /** Exactly one request is sent, and the digest of its answer is returned. */
   once?: boolean | undefined;
-  /** Whose intent the call is made for; only a server that acts for several users is told. */
+  /** The user of the call's intent; passed only to a server that acts for several users. */
   user?: string | undefined;
-  /** In which conversation it is called; told to servers that ask for it. */
+  /** The conversation of the call; passed to servers that request it. */
   conversation?: string | undefined;
 };
 
-/** What came of a call; `raw` where a digest was wanted and an answer came. */
+/** The result of a call; `raw` where a digest was requested and an answer came. */
 export type CallOutcome = ({ result: CallToolResult } | InBand) & { raw?: RawAnswer };
 
 export class ToolCalls {
@@ -54,7 +54,7 @@ export class ToolCalls {
     return this.#underWay.size > 0;
   }
 
-  /** Resolves when those that are under way have ended, or after `limitMs`. */
+  /** Resolves when the running calls have ended, or after `limitMs`. */
   async drain(limitMs: number): Promise<void> {
     const ended = Promise.allSettled(this.#underWay);
     await withDeadline(this.#options.clock, limitMs, undefined, () => ended).catch(() => undefined);
@@ -63,7 +63,7 @@ export class ToolCalls {
   /**
    * Calls a tool.
    *
-   * @returns the result, or words for the model
+   * @returns the result, or a text for the model
    * @throws ToolCallFailure
    */
   async call(tool: string, args: Readonly<Record<string, unknown>>, options: CallOptions): Promise<CallOutcome> {
@@ -71,7 +71,7 @@ export class ToolCalls {
     const slot: AnswerSlot | undefined = once ? {} : undefined;
     let begun: Connection | undefined;
     const running = withDeadline(this.#options.clock, timeoutMs, signal, async (inner) => {
-      // It may just have changed its tools: nothing is called before they have been looked at.
+      // The server may just have changed its tools: no call is sent before they have been listed and checked.
       const looking = this.#options.looking();
       if (looking) await looking;
       const standing = this.#options.standing();
@@ -99,10 +99,10 @@ export class ToolCalls {
   /** @param begun the connection that the call was sent over */
   #judge(tool: string, thrown: unknown, begun: Connection): CallVerdict {
     const { alias, onSilence } = this.#options;
-    // One that gave no answer in time may never give one again. The call itself must be over before that is looked at.
+    // A server that timed out may hang. The call must have ended before the health check.
     if (thrown instanceof TimedOut) queueMicrotask(() => onSilence(begun));
     const verdict = judgeFailure(`${alias}/${tool}`, thrown, begun.ending);
-    // What MCP says of a session that the server does not know any more; only a new one will do.
+    // MCP's status for a session that the server does not know any more; only a new session helps.
     if (thrown instanceof SdkHttpError && thrown.status === 404) begun.fail('has forgotten the session');
     return verdict;
   }

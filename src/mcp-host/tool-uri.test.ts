@@ -22,7 +22,7 @@ test('a URI is read as it was written, whatever characters its parts have', () =
   assert.equal(CHRONOS[0]!.uri, 'matrix://tool/mcp/chronos/alarm_set@0.1.0');
 });
 
-test('what is no tool URI is not taken for one', () => {
+test('text that is not a tool URI is rejected', () => {
   for (const text of [
     '',
     'alarm_set',
