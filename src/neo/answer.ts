@@ -1,4 +1,4 @@
-/** Answering one turn: what surrounds its loop, what is said on the way, and how it ends. */
+/** Answers one turn: setup around its loop, streamed text, and its outcome. */
 import type { Clock } from '../kit/clock/clock.ts';
 import { orAborted } from '../kit/clock/clock.ts';
 import { formatDuration } from '../kit/clock/duration.ts';
@@ -15,10 +15,10 @@ import { EARLIER_TURNS, type Remembrance, renderHistory, renderQuestion } from '
 import { noTools, StoppedWhileStarting, type ToolNotice, type ToolSurface, TurnCancelled } from './tools/surface.ts';
 import type { Outcome, Turn } from './turn.ts';
 
-/** How long pieces are gathered. */
+/** How long pieces are collected before a write. */
 const GATHER_MS = 50;
 
-/** A piece of this many UTF-16 units is not held back any longer. */
+/** A piece of this many UTF-16 units is written at once. */
 const GATHER_CHARACTERS = 4096;
 
 /**
@@ -44,7 +44,7 @@ export function beginSpeech(clock: Clock, write: (offset: number, text: string) 
   }
 
   return {
-    /** Adds a piece; a model that goes on after the end is not heard. */
+    /** Adds a piece; pieces after the end are dropped. */
     add(piece: string): void {
       if (over) return;
       if (pending === '') cancel = clock.after(GATHER_MS, flush);
@@ -52,20 +52,20 @@ export function beginSpeech(clock: Clock, write: (offset: number, text: string) 
       if (pending.length >= GATHER_CHARACTERS) flush();
     },
 
-    /** What has been said stands; what follows is said in its place, from the beginning. */
+    /** Keeps the text so far; the following text replaces it, from the beginning. */
     nextStep(): void {
       flush();
       said = '';
     },
 
-    /** What has been said is void; the reply begins anew. */
+    /** Discards the text so far; the reply begins again. */
     restart(): void {
       cancel();
       said = '';
       pending = '';
     },
 
-    /** Writes what is left. @returns all that has been said */
+    /** Writes the remaining text. @returns the whole text */
     end(): string {
       flush();
       over = true;
@@ -77,39 +77,39 @@ export function beginSpeech(clock: Clock, write: (offset: number, text: string) 
 export type AnswerOptions = {
   store: Pick<ConversationStore, 'turnsBefore' | 'arrivedAfter' | 'journal' | 'say' | 'status' | 'gate'>;
   model: NeoModel;
-  /** What the turn can do, once it has had its time to start; rejects with {@link StoppedWhileStarting}. */
+  /** The capabilities of the turn, once they have started; rejects with {@link StoppedWhileStarting}. */
   surface: () => Promise<ToolSurface>;
   memory?: Remembrance | undefined;
   /** The size of the model's context, in tokens. */
   contextTokens: number;
-  /** Repeats a write until the disk takes it. */
+  /** Repeats a write until the disk accepts it. */
   persist: <T>(write: () => Promise<T>) => Promise<T>;
   clock: Clock;
   log: Logger;
-  /** Stops the turn; it then has no outcome, unless the reason is that somebody has cancelled it. */
+  /** Stops the turn. It then has no outcome, unless the reason is a cancellation. */
   signal: AbortSignal;
 };
 
-/** How many memories a turn is shown without asking for them. */
+/** How many memories a turn is shown without a query. */
 const MEMORIES_SHOWN = 12;
 
-/** What may have happened before a turn failed, for whoever reads that it did. */
+/** Possible effects of a turn before it failed, for the reader of the failure. */
 function afterCalls({ journal }: Pick<ConversationStore, 'journal'>, turn: Turn): string {
   const calls = journal.steps(turn.id).flatMap((step) => step.calls);
   if (calls.length === 0) return '';
   const open = calls.filter(({ answer }) => answer === undefined).map(({ call }) => call.name);
-  const unknown = open.length === 0 ? '' : `; what came of ${open.join(', ')} is not known`;
+  const unknown = open.length === 0 ? '' : `; the outcome of ${open.join(', ')} is unknown`;
   return ` (the turn had made ${calls.length} tool call${calls.length === 1 ? '' : 's'} by then${unknown})`;
 }
 
 /**
- * Answers a turn. Never throws: whatever goes wrong is a failed turn.
+ * Answers a turn. Never throws: every error is a failed turn.
  *
- * @returns the outcome, absent when the signal stopped the turn; and all that the turn's `say` events have said
+ * @returns the outcome, absent when the signal stopped the turn; and the whole text of the turn's `say` events
  */
 export async function answerTurn(turn: Turn, options: AnswerOptions): Promise<{ outcome?: Outcome; said: string }> {
   const { store, model, clock, log, signal } = options;
-  // Events are how people watch; a turn does not fail because they could not be stored.
+  // Events are only for watching; a turn does not fail because one could not be stored.
   const unwatched = (err: unknown) => log.warn({ err, turn_id: turn.id }, 'an event could not be stored');
   const status = (text: string) => void store.status(turn, text).catch(unwatched);
   const notify = (notice: ToolNotice) => {
@@ -129,14 +129,15 @@ export async function answerTurn(turn: Turn, options: AnswerOptions): Promise<{ 
       const error = `cancelled on request${afterCalls(store, turn)}`;
       return { outcome: { status: 'failed', error, model: model.name, ...(said === '' ? {} : { reply: said }) }, said };
     }
-    if (!(thrown instanceof ReveilleError)) log.error({ err: thrown, turn_id: turn.id }, 'a turn failed on our side');
+    if (!(thrown instanceof ReveilleError))
+      log.error({ err: thrown, turn_id: turn.id }, 'a turn failed by an internal error');
     const error = `${toReveilleError(thrown).message}${afterCalls(store, turn)}`;
     const passes = thrown instanceof ReveilleError && thrown === endpoint.failure ? { passes: waitAsked(thrown) } : {};
     return { outcome: { status: 'failed', error, model: model.name, ...passes }, said };
   }
 }
 
-/** The failure of the model's endpoint that ended a turn, where it is one that passes. */
+/** The temporary failure of the model's endpoint that ended a turn, if one did. */
 type Endpoint = { failure?: ReveilleError };
 
 const waitAsked = ({ retryAfterSeconds }: ReveilleError) =>
@@ -165,7 +166,7 @@ async function work(turn: Turn, options: AnswerOptions, telling: Telling): Promi
       log.warn({ err, turn_id: turn.id }, 'a part of the context could not be summarized; it is cut');
     },
   });
-  // Asked once: finding memories may cost a request of its own.
+  // Once per turn: recall may cost a request of its own.
   let memories: Promise<string | undefined> | undefined;
   const background: Background = {
     whole: history.whole,

@@ -45,7 +45,7 @@ test('a header that disagrees is refused with both values', () => {
   });
 });
 
-test('any marker alone makes a wake of a message, in the body or in a header', () => {
+test('any marker alone makes a message a wake, in the body or in a header', () => {
   const marked: [Record<string, string>, object][] = [
     [{ 'x-matrix-wake-origin': 'chronos' }, {}],
     [{ 'x-matrix-wake-alarm': 'alarm_xyz789' }, {}],
@@ -61,7 +61,7 @@ test('any marker alone makes a wake of a message, in the body or in a header', (
   assert.equal(turnOf(parsed({ message: 'hi' }, { 'x-matrix-user': 'ada' }), 7, () => 'id').origin, 'user');
 });
 
-test('a turn without a conversation gets a new one, and everything the wake said', () => {
+test('a turn without a conversation gets a new one, and every field of the wake', () => {
   let given = 0;
   const newId = () => `id${++given}`;
   const body = parsed(

@@ -1,18 +1,18 @@
 /**
- * Following the event log. A reader holds a place in it and asks the database what came after; being told that
- * something new is there is only a hint, so a slow reader costs no memory and a reader that comes back continues where
- * it was.
+ * Follows the event log. A reader has a position in it and reads the later events from the database. The notification
+ * of a new event is only a hint. A slow reader therefore costs no memory, and a reader that reconnects continues at its
+ * position.
  */
 import type { TurnEventData, TurnEventType } from '../wire/turn.ts';
 import type { ConversationStore } from './conversations/store.ts';
 
-/** What a reader is given. Without `id` it is about the stream and not part of the log. */
+/** An item for a reader. Without `id` it is about the stream and not part of the log. */
 export type FeedItem = { readonly id?: number; readonly type: TurnEventType; readonly data: string };
 
 export type FeedRequest = {
   /** Only this conversation's events; all of them when absent. */
   readonly conversationId?: string;
-  /** The last event that the reader has; absent: only what happens from now on. */
+  /** The last event that the reader has; absent: only events from now on. */
   readonly after?: number;
 };
 
@@ -41,12 +41,12 @@ export function eventFeed(log: Log) {
   }
 
   return {
-    /** Something new is in the log. */
+    /** A new event is in the log. */
     wake(): void {
       for (const wake of [...sleepers]) wake();
     },
 
-    /** Everything after a place in the log, in order, then what comes, until the signal aborts. */
+    /** Everything after a position in the log, in order, then new events, until the signal aborts. */
     async *read({ conversationId, after }: FeedRequest, signal: AbortSignal): AsyncGenerator<FeedItem> {
       const filter = conversationId === undefined ? {} : { conversationId };
       const { newest } = log.eventBounds();
@@ -55,7 +55,7 @@ export function eventFeed(log: Log) {
         yield notice({
           ...(conversationId === undefined ? {} : { conversation_id: conversationId }),
           code: 'unknown_event_id',
-          text: `event ${place} has not been given here (the newest is ${newest}); what is kept follows from its beginning`,
+          text: `event ${place} has not been issued here (the newest is ${newest}); the retained events follow from the oldest`,
         });
         place = log.eventBounds().droppedThrough;
       }
@@ -65,7 +65,7 @@ export function eventFeed(log: Log) {
           yield notice({
             ...(conversationId === undefined ? {} : { conversation_id: conversationId }),
             code: 'events_lost',
-            text: `events after ${place} up to ${bounds.droppedThrough} are no longer kept and may be missing here; read the conversation itself`,
+            text: `events after ${place} up to ${bounds.droppedThrough} are no longer stored and may be missing here; read the conversation itself`,
           });
           place = bounds.droppedThrough;
           continue;
@@ -76,7 +76,7 @@ export function eventFeed(log: Log) {
           place = page.at(-1)!.id;
           continue;
         }
-        // A short page was all there was at that moment, of this conversation and of any other.
+        // A short page contained all events of that moment, of this conversation and of any other.
         place = Math.max(bounds.newest, place);
         if (!signal.aborted && log.eventBounds().newest === place) await newEvents(signal);
       }

@@ -1,4 +1,4 @@
-/** The system block: what a model is told before the conversation, built anew for every request. Pure. */
+/** The system block: the text before the conversation, built anew for every request. Pure. */
 
 import type { ToolSchema } from '../../kit/model/model.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
@@ -12,20 +12,20 @@ export type SystemFacts = {
   /** Whether the conversation is shown from its beginning. */
   readonly whole: boolean;
   readonly tools: readonly ToolSchema[];
-  /** What is wrong with the tools. */
+  /** Warnings about the tools. */
   readonly warnings: readonly string[];
-  /** What the agent's operator wants of it. */
+  /** The operator's instructions for the agent. */
   readonly guide?: string | undefined;
-  /** Pinned: who the user is and what rules hold, rendered as a quotation. */
+  /** Pinned memories: the user and their rules, rendered as a quotation. */
   readonly profile?: string | undefined;
-  /** What is remembered that may belong to this turn, rendered as a quotation. */
+  /** Memories that may be relevant to this turn, rendered as a quotation. */
   readonly memories?: string | undefined;
-  /** Older turns of this conversation that may belong to this one, rendered as a quotation. */
+  /** Older turns of this conversation that may be relevant to this one, rendered as a quotation. */
   readonly older?: string | undefined;
-  /** Which request of the turn this is, from 1, and how many there may be. */
+  /** The number of this request in the turn, from 1, and the most there may be. */
   readonly step: number;
   readonly steps: number;
-  /** The part of the context that is taken, from 0 to 1. */
+  /** The used share of the context, from 0 to 1. */
   readonly contextUsed: number;
 };
 
@@ -77,7 +77,7 @@ function budget({ tools, step, steps, contextUsed }: SystemFacts): string[] {
   ];
 }
 
-/** Builds the block; what changes from step to step stands last. */
+/** Builds the block; the parts that change from step to step are last. */
 export function systemBlock(facts: SystemFacts): string {
   const { whole, guide, profile, memories, older } = facts;
   return [

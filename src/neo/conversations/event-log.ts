@@ -1,6 +1,6 @@
 /**
- * The log behind `GET /events`. It keeps the newest events of the whole daemon; a turn's `say` events are folded into
- * one when the turn ends, so that talkative turns do not push others out.
+ * The log behind `GET /events`. It keeps the newest events of the whole daemon. At the end of a turn its `say` events
+ * are folded into one, so that long replies do not displace other events.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { encodeJson } from '../../wire/json.ts';
@@ -9,17 +9,17 @@ import type { TurnEventData, TurnEventType } from '../../wire/turn.ts';
 /** A stored event; `data` is JSON text on one line. */
 export type StoredEvent = { readonly id: number; readonly type: TurnEventType; readonly data: string };
 
-/** Which events a reader wants. */
+/** The filter of a reader. */
 export type EventFilter = { readonly conversationId?: string };
 
-/** Stands for the turn of an event that has none. */
+/** The turn of an event that has none. */
 const OF_NO_TURN = '';
 
 /** Old events are dropped in batches of this many. */
 const DROP_EVERY = 500;
 
 /**
- * Makes the log's operations over an open connection; those that write must run inside its group commit.
+ * Makes the log's operations over an open connection; writes must run inside its group commit.
  *
  * @param retained how many events are kept at least
  */
@@ -39,7 +39,7 @@ export function eventLog(db: DatabaseSync, retained: number) {
     SELECT id, type, data FROM events WHERE conversation_id = ? AND id > ? ORDER BY id LIMIT ?`);
   let appended = 0;
 
-  /** Drops what is beyond the retained number; done by itself now and then. */
+  /** Drops events beyond the retained number; also runs automatically now and then. */
   function dropOld(): void {
     const oldest = surplus.get(retained) as { id: number } | undefined;
     if (!oldest) return;
@@ -56,8 +56,8 @@ export function eventLog(db: DatabaseSync, retained: number) {
     },
 
     /**
-     * Folds a turn's `say` events into the last of them, which then holds the whole text from offset 0. A reader that
-     * has seen the last one is sent nothing again, any other gets the whole.
+     * Folds a turn's `say` events into the last of them, which then has the whole text from offset 0. A reader that has
+     * seen the last one gets nothing again; any other reader gets the whole text.
      */
     foldSaid(conversationId: string, turnId: string, text: string): void {
       const last = (lastSaid.get(turnId) as { id: number | null }).id;
@@ -75,10 +75,10 @@ export function eventLog(db: DatabaseSync, retained: number) {
     /** The newest id of a conversation; 0 where none is kept. */
     newestOf: (conversationId: string) => (newestOfOne.get(conversationId) as { id: number | null }).id ?? 0,
 
-    /** The newest id given so far; 0 before the first event. */
+    /** The newest assigned id; 0 before the first event. */
     newestId: () => (newest.get() as { id: number } | undefined)?.id ?? 0,
 
-    /** Events up to this id are gone. */
+    /** Events up to this id were dropped. */
     droppedThrough: () => (dropped.get() as { id: number }).id,
   };
 }

@@ -35,7 +35,7 @@ const waiting = (store: ConversationStore) => store.outbox.waiting({ after: 0, l
 const stages = (store: ConversationStore) =>
   waiting(store).map(({ userId, fireId, report }) => [userId, fireId, report.stage, report.outcome]);
 
-test('a wake leaves a receipt of its start and one of its end, until they are taken out', async (t) => {
+test('a wake creates a report of its start and one of its end, which are kept until they are removed', async (t) => {
   const { clock, open, rung } = workbench(t);
   const store = open();
   await store.accept(wake());
@@ -57,7 +57,7 @@ test('a wake leaves a receipt of its start and one of its end, until they are ta
   assert.deepEqual(stages(again), [['alice', FIRE, 'turn_finished', 'failed']]);
 });
 
-test('a turn that runs again is no news; one that is given up is', async (t) => {
+test('a repeated start of a turn is not reported; a turn that is given up is', async (t) => {
   const { open } = workbench(t);
   let store = open();
   await store.accept(wake());
@@ -73,7 +73,7 @@ test('a turn that runs again is no news; one that is given up is', async (t) => 
   assert.match(waiting(store)[0]!.report.error ?? '', /was stopped 3 times/);
 });
 
-test('nothing is kept of what a person says, of a wake that does not name its user, or without somebody to tell', async (t) => {
+test("nothing is reported for a person's message, for a wake without a user, or without a recipient", async (t) => {
   const { open } = workbench(t);
   const store = open();
   const { userId: _, ...nobodys } = wake();

@@ -20,7 +20,7 @@ const STEP: JournalledStep = {
   ],
 };
 
-test('a journal is read as it was written, by the next process too; what has no end stays without one', async (t) => {
+test('a journal is read as it was written, also by the next process; an unfinished call stays unfinished', async (t) => {
   const dataDir = temporaryFolder(t);
   const open = () => openConversationStore({ dataDir, clock: systemClock });
   const store = open();
@@ -40,7 +40,7 @@ test('a journal is read as it was written, by the next process too; what has no 
   assert.deepEqual(again.journal.steps('t1'), [{ ...STEP, calls: [{ ...first, answer }, ...others] }]);
 });
 
-test('when a turn has ended, what is long of its journal goes; what was called and whether it failed stays', async (t) => {
+test('when a turn has ended, long texts of its journal are deleted; names and failures of calls stay', async (t) => {
   const store = openConversationStore({ dataDir: temporaryFolder(t), clock: systemClock });
   t.after(() => store.close());
   await store.accept({ id: 't1', conversationId: 'c', origin: 'user', message: 'm', createdAt: 0 });

@@ -1,15 +1,12 @@
 /**
- * The `turn_steps` and `turn_calls` tables: the journal of what turns do. Synchronous; what writes must run inside a
- * transaction of the connection's group commit.
+ * The `turn_steps` and `turn_calls` tables: the journal of turns. Synchronous; writes must run inside a transaction of
+ * the connection's group commit.
  */
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import type { JournalledCall, JournalledStep } from '../loop/journal.ts';
 import type { ToolAnswer } from '../tools/surface.ts';
 
-/**
- * Longer results are dropped and arguments cut when their turn has ended; until then it may have to be shown them
- * again.
- */
+/** Longer results are dropped and arguments cut when their turn has ended; until then the turn may need them again. */
 const KEPT_CHARACTERS = 4096;
 
 type Row = Record<string, SQLOutputValue>;
@@ -55,7 +52,7 @@ export function stepTable(db: DatabaseSync) {
   }
 
   return {
-    /** Stores a step; calls that have their answer already as finished, the others as begun. */
+    /** Stores a step; calls with an answer as finished, the others as begun. */
     insert(turnId: string, { step, said, leftOut, calls: asked }: JournalledStep, now: number): void {
       insertStep.run(turnId, step, said, leftOut);
       for (const { place, call, answer } of asked) {
@@ -67,7 +64,7 @@ export function stepTable(db: DatabaseSync) {
 
     finish,
 
-    /** The turn has ended: what is long of its journal is not needed any more. */
+    /** The turn has ended: long texts of its journal are not needed any more. */
     shorten(turnId: string): void {
       dropLong.run(turnId, KEPT_CHARACTERS);
       cutLong.run(turnId, KEPT_CHARACTERS);

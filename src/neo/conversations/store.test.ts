@@ -39,7 +39,7 @@ async function begun(store: ConversationStore, conversationId = 'c1'): Promise<T
   return turn;
 }
 
-test('a turn is kept exactly as it came', async (t) => {
+test('a turn is stored exactly as received', async (t) => {
   const { store, newTurn, open } = workbench(t);
   const turn = newTurn({
     origin: 'chronos',
@@ -59,7 +59,7 @@ test('a turn is kept exactly as it came', async (t) => {
   assert.deepEqual(open().turnsAfter('c1', 0, 10), { turns: [expected], more: false });
 });
 
-test('a fire_id has one turn, also when it comes twice in one commit, and a repeat changes nothing', async (t) => {
+test('a fire_id has one turn, also when it comes twice in one commit, and a repetition changes nothing', async (t) => {
   const { store, newTurn } = workbench(t);
   const wake = (conversationId: string) => newTurn({ origin: 'chronos', fireId: 'a1@1', conversationId });
   const [first, second] = await Promise.all([store.accept(wake('c1')), store.accept(wake('c2'))]);
@@ -109,7 +109,7 @@ test('a running turn is put back after a crash, with its attempt counted, and gi
     const unfinished = current.recover();
     const left = attempt < MAX_ATTEMPTS ? ['c1', 'c2'] : ['c2'];
     assert.deepEqual(unfinished, { conversationIds: left, queued: left.length });
-    // What was begun before the crash can no longer end the turn.
+    // An attempt from before the crash can no longer end the turn.
     assert.equal(await current.finish(turn, { status: 'done', reply: 'late', model: 'm' }, ''), undefined);
   }
   const [turn] = current.turnsAfter('c1', 0, 1).turns;
@@ -126,7 +126,7 @@ test('a running turn is put back after a crash, with its attempt counted, and gi
   assert.match(String(notices[0]?.data.text), /attempt 2 of 3/);
 });
 
-test('a turn that was put back keeps its place before those that came later', async (t) => {
+test('a turn that was put back keeps its place before later ones', async (t) => {
   const { store, newTurn } = workbench(t);
   await store.accept(newTurn());
   await store.accept(newTurn());
@@ -176,7 +176,7 @@ test('earlier turns are the newest before a turn, oldest first, of its conversat
   );
 });
 
-test('what a turn said is folded into its last say event when the turn ends', async (t) => {
+test('the text of a turn is folded into its last say event when the turn ends', async (t) => {
   const { store, newTurn } = workbench(t);
   await store.accept(newTurn());
   const turn = await begun(store);
@@ -190,7 +190,7 @@ test('what a turn said is folded into its last say event when the turn ends', as
   ]);
 });
 
-test('old events are dropped and their ids never come back, not even after a restart', async (t) => {
+test('event ids are not reused after old events were dropped, even after a restart', async (t) => {
   const { store, newTurn, open } = workbench(t, { eventsRetained: 20 });
   await store.accept(newTurn());
   const turn = await begun(store);
@@ -207,19 +207,19 @@ test('old events are dropped and their ids never come back, not even after a res
   assert.equal(again.eventBounds().newest, newest + 1);
 });
 
-test('readers are told after a commit, not before', async (t) => {
+test('readers are notified after a commit, not before', async (t) => {
   const seen: number[] = [];
   const { store, newTurn } = workbench(t, { onEvents: () => seen.push(store.eventBounds().newest) });
   await store.accept(newTurn());
   assert.deepEqual(seen, [1]);
 });
 
-test('a second process is told who has the data folder', async (t) => {
+test("a second process is refused with the id of the data folder's owner", async (t) => {
   const { open } = workbench(t);
   assert.throws(open, { code: 'unavailable', message: /already open in this process/ });
 });
 
-test('a queue that is full takes no new turn, and still answers for one that it has', async (t) => {
+test('a full queue accepts no new turn, but still returns an existing one', async (t) => {
   const { store, newTurn } = workbench(t);
   const fireId = '01977777-0000-7000-8000-000000000001@1';
   await store.accept(newTurn({ origin: 'chronos', fireId }));

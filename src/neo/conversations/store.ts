@@ -1,6 +1,6 @@
 /**
- * Neo's memory of what was said: one SQLite file, one process. Every write resolves when it is on disk, and the events
- * that tell of a change are stored in the transaction that makes it.
+ * Neo's conversations: one SQLite file, one process. Every write resolves when it is on disk. The events about a change
+ * are stored in the transaction of the change.
  */
 
 import { join } from 'node:path';
@@ -21,34 +21,34 @@ import { type EventFilter, eventLog, type StoredEvent } from './event-log.ts';
 import { stepTable } from './step-table.ts';
 import { turnTable } from './turn-table.ts';
 
-/** A queue that is full is not soon empty: turns take seconds to minutes. */
+/** A full queue stays full for a while: turns take seconds to minutes. */
 const FULL_RETRY_SECONDS = 60;
 
-/** How many events a reader can fall behind before it misses some. */
+/** How many events a reader can lag behind before it misses some. */
 export const EVENTS_RETAINED = 10_000;
 
-/** A page of turns ends early when its text has this many characters, so that no answer grows without bound. */
+/** A page of turns ends early when its text has this many characters, to bound the size of an answer. */
 const PAGE_CHARACTERS = 4 * 1024 * 1024;
 
 export type ConversationStoreOptions = {
-  /** The folder that holds `neo.db`; made when missing. */
+  /** The folder that contains `neo.db`; created when missing. */
   dataDir: string;
   clock: Clock;
   /** Called after events have become durable. */
   onEvents?: () => void;
   eventsRetained?: number;
-  /** Called after a receipt has become durable. Without it none are kept. */
+  /** Called after a turn report has become durable. Without it none are stored. */
   onReceipt?: () => void;
 };
 
-/** What stood unfinished when the store was opened. */
+/** The unfinished turns when the store was opened. */
 export type Unfinished = { conversationIds: string[]; queued: number };
 
 type GateTurn = Pick<Turn, 'conversationId'> & { readonly id?: string | undefined };
 
 export type TurnPage = { turns: Turn[]; more: boolean };
 
-/** Opens (or makes) the store. Throws what `openDatabase` throws. */
+/** Opens or creates the store. Throws the errors of `openDatabase`. */
 export function openConversationStore(options: ConversationStoreOptions) {
   const { dataDir, clock, onEvents = () => {}, eventsRetained = EVENTS_RETAINED, onReceipt } = options;
   const path = join(dataDir, 'neo.db');
@@ -65,7 +65,7 @@ export function openConversationStore(options: ConversationStoreOptions) {
     remove: (ids) => writes.run(() => receipts.remove(ids)),
   };
 
-  /** A write whose operation appends events: readers are told once they are on disk. */
+  /** A write that appends events: readers are notified once they are on disk. */
   async function telling<T>(operation: () => T): Promise<T> {
     const value = await writes.run(operation);
     onEvents();
@@ -73,10 +73,7 @@ export function openConversationStore(options: ConversationStoreOptions) {
   }
 
   const tell = (turn: Turn) => events.append('turn', turnEventOf(turn));
-  /**
-   * Keeps what chronosd is to hear of a wake's turn, in the transaction that moves it on. A turn that begins again is
-   * no news.
-   */
+  /** Stores a turn report for chronosd in the transaction that changes the turn. A repeated start is not reported. */
   const report = ({ userId, fireId, ...turn }: Turn): boolean => {
     const news = turn.status === 'running' && turn.attempts > 1 ? undefined : reportOf(turn, clock.now());
     if (!onReceipt || userId === undefined || fireId === undefined || !isOccurrence(fireId) || !news) return false;
@@ -86,7 +83,7 @@ export function openConversationStore(options: ConversationStoreOptions) {
   const notice = (turn: Turn, code: TurnEventData<'notice'>['code'], text: string) =>
     events.append('notice', { conversation_id: turn.conversationId, turn_id: turn.id, code, text });
 
-  /** A write that moves a turn on: whoever posts receipts is told once one is on disk. */
+  /** A write that changes a turn's state. The sender of turn reports is notified once one is on disk. */
   async function reporting(operation: () => Turn | undefined): Promise<Turn | undefined> {
     let reported = false;
     const moved = await telling(() => {
@@ -118,11 +115,11 @@ export function openConversationStore(options: ConversationStoreOptions) {
 
   return {
     /**
-     * Stores a turn as `queued`, in order of acceptance; makes its conversation when it is new.
+     * Stores a turn as `queued`, in order of acceptance; creates its conversation when it is new.
      *
-     * @param isFull asked when the turn is new; one that finds no room is not stored
-     * @returns the turn, or with `deduped` the one that it repeats, of which nothing changes
-     * @throws ReveilleError `unavailable` when it could not be stored, `rate_limited` when there is no room
+     * @param isFull called when the turn is new; if full, the turn is not stored
+     * @returns the turn, or with `deduped` the existing turn, which is unchanged
+     * @throws ReveilleError `unavailable` when it could not be stored, `rate_limited` when the queue is full
      */
     accept(turn: NewTurn, isFull: () => boolean = () => false): Promise<{ turn: Turn; deduped: boolean }> {
       return telling(() => {
@@ -131,7 +128,7 @@ export function openConversationStore(options: ConversationStoreOptions) {
         if (isFull())
           throw new ReveilleError(
             'rate_limited',
-            'too many turns wait for their agent already (NEO_MAX_QUEUED); try later',
+            'too many turns already wait for their agent (NEO_MAX_QUEUED); retry later',
             {
               retryAfterSeconds: FULL_RETRY_SECONDS,
             },
@@ -143,7 +140,7 @@ export function openConversationStore(options: ConversationStoreOptions) {
       });
     },
 
-    /** Begins the oldest turn that waits in a conversation; `undefined` when none does. */
+    /** Begins the oldest waiting turn of a conversation; `undefined` when none waits. */
     beginNext(conversationId: string): Promise<Turn | undefined> {
       return reporting(() => {
         const turn = turns.beginNext(conversationId, clock.now());
@@ -155,8 +152,8 @@ export function openConversationStore(options: ConversationStoreOptions) {
     /**
      * Ends a running turn.
      *
-     * @param said all that its `say` events have said
-     * @returns the turn as it is now, or `undefined` when this attempt was not running any more
+     * @param said the whole text of its `say` events
+     * @returns the updated turn, or `undefined` when this attempt was not running any more
      */
     finish(turn: Turn, outcome: Outcome, said: string): Promise<Turn | undefined> {
       return reporting(() => {
@@ -172,9 +169,9 @@ export function openConversationStore(options: ConversationStoreOptions) {
     },
 
     /**
-     * Lets a running turn wait until it is tried again.
+     * Makes a running turn wait for its retry.
      *
-     * @returns the turn as it is now, or `undefined` when this attempt was not running any more
+     * @returns the updated turn, or `undefined` when this attempt was not running any more
      */
     park(turn: Turn, { error, model }: { error: string; model: string }, at: number): Promise<Turn | undefined> {
       return reporting(() => {
@@ -184,13 +181,13 @@ export function openConversationStore(options: ConversationStoreOptions) {
       });
     },
 
-    /** Lets turns begin whose time to be tried again has come. @returns the conversation of each of them */
+    /** Makes turns ready whose retry time has come. @returns the conversation of each of them */
     release: (now: number): Promise<string[]> => writes.run(() => turns.release(now)),
 
-    /** When the next turn is tried again, epoch milliseconds; `undefined` when none waits for that. */
+    /** The time of the next retry, epoch milliseconds; `undefined` when no turn waits for one. */
     nextRetry: () => turns.nextRetry(),
 
-    /** Ends a turn that has not begun yet; `undefined` when it has begun, or is no turn. */
+    /** Ends a turn that has not begun yet; `undefined` when it has begun, or does not exist. */
     endQueued(id: string, error: string): Promise<Turn | undefined> {
       return reporting(() => {
         const ended = turns.endQueued(id, error, clock.now());
@@ -213,18 +210,18 @@ export function openConversationStore(options: ConversationStoreOptions) {
       return telling(() => events.append('say', said));
     },
 
-    /** Stores what a turn is waiting for. */
+    /** Stores the reason why a turn waits. */
     status(turn: Turn, text: string): Promise<void> {
       const status = { conversation_id: turn.conversationId, turn_id: turn.id, text };
       return telling(() => events.append('status', status));
     },
 
-    /** Stores a gate of the executor, or what became of it; also one that came up when its turn was over. */
+    /** Stores a gate of the executor or its result; also after the end of its turn. */
     gate({ conversationId, id }: GateTurn, gate: GateNotice): Promise<void> {
       return telling(() => events.append('gate', { conversation_id: conversationId, turn_id: id, ...gate }));
     },
 
-    /** What the turns do: stored before it is done, and what came of it before the model is told. */
+    /** The journal of turns: a call is stored before it is made, its outcome before the model reads it. */
     journal: {
       steps: (turnId) => steps.of(turnId),
 
@@ -250,7 +247,7 @@ export function openConversationStore(options: ConversationStoreOptions) {
     /** A turn by its id alone. */
     turnById: (id: string): Turn | undefined => turns.byId(id),
 
-    /** Settles the turns that were running when the last process ended; before anything else runs. */
+    /** Settles the turns that were running when the last process ended; runs before anything else. */
     recover(): Unfinished {
       writes.runNow(() => {
         for (const turn of turns.running()) recoverOne(turn);
@@ -266,21 +263,22 @@ export function openConversationStore(options: ConversationStoreOptions) {
 
     hasQueued: (conversationId: string) => turns.hasQueued(conversationId),
 
-    /** The newest `limit` turns of the conversation that this one has to know of, oldest first. */
+    /** The newest `limit` turns of the conversation before this one, oldest first. */
     turnsBefore: (turn: Turn, limit: number) => turns.before(turn.conversationId, turn.seq, limit),
 
     conversation: (id: string): Conversation | undefined => conversations.get(id),
 
     listConversations: (limit: number, cursor?: ActivityCursor) => conversations.list(limit, cursor),
 
-    /** The turns of all conversations that were accepted last and are done, oldest first. */
+    /** The done turns of all conversations that were accepted last, oldest first. */
     newestDone: (limit: number): Turn[] => turns.newestDone(limit),
 
     /** A turn of this conversation. */
     turn: (id: string, conversationId: string): Turn | undefined => turns.get(id, conversationId),
 
     /**
-     * Turns of a conversation after a place in the order (0 for all), oldest first; `more` when the page ended early.
+     * Turns of a conversation after a position in the order (0 for all), oldest first; `more` when the page ended
+     * early.
      */
     turnsAfter(conversationId: string, seq: number, limit: number): TurnPage {
       const page: Turn[] = [];
@@ -293,16 +291,16 @@ export function openConversationStore(options: ConversationStoreOptions) {
       return { turns: page, more: false };
     },
 
-    /** What chronosd has not heard yet. */
+    /** Turn reports that chronosd has not confirmed yet. */
     outbox,
 
     eventsAfter: (id: number, limit: number, filter: EventFilter): StoredEvent[] => events.after(id, limit, filter),
 
-    /** Between which ids the event log can be read. */
+    /** The range of ids that the event log contains. */
     newestEventOf: (conversationId: string): number => events.newestOf(conversationId),
     eventBounds: () => ({ droppedThrough: events.droppedThrough(), newest: events.newestId() }),
 
-    /** Waits for writes under way and closes the file. */
+    /** Waits for pending writes and closes the file. */
     async close(): Promise<void> {
       await writes.drain();
       file.close();

@@ -5,7 +5,7 @@ import { createApprovers } from './approvers.ts';
 
 const { signal } = new AbortController();
 
-test('whoever follows a conversation, or all of them, is there for its gates', () => {
+test("a stream of a conversation, or of all, counts for the conversation's gates", () => {
   const approvers = createApprovers(new ManualClock());
   assert.equal(approvers.present('a'), false);
   const leave = approvers.enter('a');
@@ -18,7 +18,7 @@ test('whoever follows a conversation, or all of them, is there for its gates', (
   assert.equal(approvers.present('a'), false);
 });
 
-test('two streams of one conversation are two: when one ends somebody is still there', () => {
+test('two streams of one conversation are counted: when one ends the other still counts', () => {
   const approvers = createApprovers(new ManualClock());
   const leave = approvers.enter('a');
   approvers.enter('a');
@@ -26,7 +26,7 @@ test('two streams of one conversation are two: when one ends somebody is still t
   assert.equal(approvers.present('a'), true);
 });
 
-test('somebody who comes in time is waited for, others are not', async () => {
+test('a wait ends when a stream of the conversation opens, not for another one', async () => {
   const clock = new ManualClock();
   const approvers = createApprovers(clock);
   let came: boolean | undefined;
@@ -42,7 +42,7 @@ test('somebody who comes in time is waited for, others are not', async () => {
   assert.equal(clock.timers, 0);
 });
 
-test('where nobody comes the wait ends, and so it does when the call is given up', async () => {
+test('without a stream the wait ends at its limit, or when the call is aborted', async () => {
   const clock = new ManualClock();
   const approvers = createApprovers(clock);
   const late = approvers.expect('a', 5000, signal);

@@ -1,16 +1,16 @@
-/** Who could answer a gate right now: the people, or their programs, that follow Neo's events. */
+/** Tracks possible approvers: the people or programs that follow Neo's events now. */
 import { type Clock, wait } from '../../kit/clock/clock.ts';
 
 export type Approvers = {
   /**
-   * Somebody begins to follow the events of a conversation, or of all when none is named.
+   * Counts a stream of the events of a conversation, or of all when none is named.
    *
-   * @returns ends it; harmless when called again
+   * @returns ends it; no effect when called again
    */
   enter(conversationId: string | undefined): () => void;
-  /** Whether anybody follows this conversation. */
+  /** Whether a stream of this conversation is open. */
   present(conversationId: string): boolean;
-  /** Whether anybody follows it now or begins to within a time: a stream that broke is opened again after a second. */
+  /** Whether a stream is open or opens within a time: a broken stream is opened again after a second. */
   expect(conversationId: string, withinMs: number, signal: AbortSignal): Promise<boolean>;
 };
 

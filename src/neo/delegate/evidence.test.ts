@@ -32,7 +32,7 @@ const surroundings = (steps: Record<string, JournalledStep[]> = {}) => ({
   stepsOf: ({ id }: Turn) => steps[id] ?? [],
 });
 
-test('people, alarms and tools are quoted in the order in which they spoke, and never the agent', () => {
+test("messages of people, alarms and tools are quoted in their order, and never the agent's", () => {
   const earlier = [
     turnOf('a', { reply: 'reply of the agent' }),
     turnOf('b', { origin: 'chronos', payload: '{"wei":12345678901234567890}' }),
@@ -52,7 +52,7 @@ test('people, alarms and tools are quoted in the order in which they spoke, and 
   ]);
 });
 
-test('what a tool says of a call that failed, and what a model remembers, is no evidence', () => {
+test('the error of a failed call and the memories of a model are no evidence', () => {
   const steps = [
     stepOf(1, [
       ['look', 'there is no account 0xINVENTED', true],
@@ -65,7 +65,7 @@ test('what a tool says of a call that failed, and what a model remembers, is no 
   assert.deepEqual(told, ['message of now', 'Intent j was completed.']);
 });
 
-test('where not everything fits the own message stays, and of the rest the newest', () => {
+test("where not everything fits the turn's message stays, and of the rest the newest", () => {
   const steps = Array.from({ length: 90 }, (_, n) => stepOf(n + 1, [['look', `result ${n}`]]));
   const told = evidenceFor(turnOf('now'), surroundings({ now: steps })).map(({ text }) => text);
   assert.equal(told.length, CONTEXT_PIECES_MAX);
@@ -79,7 +79,7 @@ test('where not everything fits the own message stays, and of the rest the newes
   );
 });
 
-test('a text that is too long is cut between two values, never through one, and any text makes a piece that is taken', () => {
+test('a text that is too long is cut between two values, and every piece is accepted', () => {
   const number = '12345678901234567890123';
   const texts = [
     `${`${number} `.repeat(4000)}`,
@@ -96,6 +96,6 @@ test('a text that is too long is cut between two values, never through one, and 
     const cut = told[1]?.text ?? '';
     assert.ok(text.toWellFormed().startsWith(cut) && utf8Bytes(cut) <= CONTEXT_PIECE_MAX_BYTES);
     for (const [digits] of cut.matchAll(/\d+/g)) assert.equal(digits, number);
-    assert.equal(cut.includes('x'), false, 'a run that may be one value is not begun');
+    assert.equal(cut.includes('x'), false, 'a run that may be one value is not started');
   }
 });

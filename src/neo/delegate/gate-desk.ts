@@ -1,7 +1,7 @@
 /**
- * The desk where the executor's questions meet their answers. Each gate gets one answer, however many people see it:
- * the first that comes is passed on, the others are told so. Answers are signed by a person's own key; the desk carries
- * them unchanged and can make none.
+ * The gate registry connects the executor's gates with their answers. Each gate gets one answer, from any number of
+ * approvers: the first is passed on, later ones are refused with a conflict. An approver's own key signs the answer;
+ * the registry passes it on unchanged and cannot create one.
  */
 import type { ExecutorClient, Told, WaitingGate } from '../../executor/client.ts';
 import { NoAnswer } from '../../kit/http/caller.ts';
@@ -16,9 +16,9 @@ type GateState = 'asked' | 'approved' | 'denied' | 'lapsed';
 
 /** Where a gate is shown. */
 export type Place = {
-  /** `undefined` when nobody knows. */
+  /** `undefined` when unknown. */
   readonly conversationId: string | undefined;
-  /** Tells those who follow; never throws. */
+  /** Notifies followers; never throws. */
   readonly tell: (gate: GateNotice) => void;
 };
 
@@ -30,20 +30,20 @@ type Gate = {
   readonly pending: Told<WaitingGate>;
   readonly place: Place;
   state: GateState;
-  /** An answer is on its way to the executor. */
+  /** An answer is being sent to the executor. */
   answering: boolean;
 };
 
-/** A longer gate is not shown to anybody. In UTF-16 units. */
+/** A longer gate is not shown. In UTF-16 units. */
 const LONGEST_GATE = 256 * 1024;
 
-/** Whether a person can be shown the whole of it; nobody should approve what they cannot see. */
+/** Whether the whole gate can be shown; a person must not approve invisible content. */
 export const isShowable = ({ text }: Told<WaitingGate>): boolean => text.text.length <= LONGEST_GATE;
 
-/** Gates that have been decided are remembered for so many others, to say so to whoever answers late. */
+/** How many decided gates are remembered, for a clear answer to late approvers. */
 const REMEMBERED = 1000;
 
-/** Of a question that is too long to be asked, so much is told. */
+/** How much of a question is shown that is too long. */
 const QUESTION_BEGINNING = 1000;
 
 const keyOf = (intentId: string, nodeId: string) => `${intentId} ${nodeId}`;
@@ -51,9 +51,9 @@ const keyOf = (intentId: string, nodeId: string) => `${intentId} ${nodeId}`;
 const conflict = (message: string, retryable = false) => new ReveilleError('conflict', message, { retryable });
 
 const DECIDED: Record<Exclude<GateState, 'asked'>, string> = {
-  approved: 'has been approved already',
-  denied: 'has been denied already',
-  lapsed: 'does not wait for an answer any more',
+  approved: 'has already been approved',
+  denied: 'has already been denied',
+  lapsed: 'is no longer waiting for an answer',
 };
 
 function askedNotice(intentId: string, pending: Told<WaitingGate>): GateNotice {
@@ -65,7 +65,7 @@ function askedNotice(intentId: string, pending: Told<WaitingGate>): GateNotice {
   return { ...asked, question, options, call, displayed_sha256, expires_at };
 }
 
-/** Whether two are the same asking of the same question; asked anew it has another digest. */
+/** Whether both are the same instance of the same question; a repeated question has another digest. */
 function isSame({ value: one }: Told<WaitingGate>, { value: other }: Told<WaitingGate>): boolean {
   return one.node_id === other.node_id && one.displayed_sha256 === other.displayed_sha256;
 }
@@ -94,7 +94,7 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answer' |
     });
   }
 
-  /** Who was first, by the executor's record; nobody where it does not say. */
+  /** The first approver in the executor's record; absent where the record has none. */
   async function answerTo({ intentId, pending }: Gate): Promise<IntentView['nodes'][number]['answered']> {
     try {
       const { nodes } = (await client.view(intentId)).value;
@@ -104,7 +104,7 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answer' |
     }
   }
 
-  /** Whether the gate still waits at the executor; when nobody can say, it does. */
+  /** Whether the gate still waits at the executor; true when that cannot be determined. */
   async function stillWaits({ intentId, pending }: Gate): Promise<boolean> {
     try {
       const waiting = await client.gates(intentId);
@@ -114,7 +114,7 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answer' |
     }
   }
 
-  /** Passes an answer on. When it did not get there the gate is open again. */
+  /** Passes an answer on. If it was not delivered, the gate is open again. */
   async function pass(gate: Gate, answer: GateAnswer): Promise<void> {
     const { intentId, pending } = gate;
     gate.answering = true;
@@ -124,16 +124,16 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answer' |
       decide(gate, answer.approved ? 'approved' : 'denied', { by });
     } catch (thrown) {
       if (thrown instanceof ReveilleError && (thrown.code === 'conflict' || thrown.code === 'not_found')) {
-        // Somebody with an old answer must not close a question that waits.
-        if (await stillWaits(gate)) throw conflict(`the executor did not take the answer: ${thrown.message}`);
-        decide(gate, 'lapsed', { reason: `the executor did not take the answer: ${thrown.message}` });
-        throw conflict(`the executor did not take the answer: ${thrown.message}`);
+        // An outdated answer must not close a waiting gate.
+        if (await stillWaits(gate)) throw conflict(`the executor did not accept the answer: ${thrown.message}`);
+        decide(gate, 'lapsed', { reason: `the executor did not accept the answer: ${thrown.message}` });
+        throw conflict(`the executor did not accept the answer: ${thrown.message}`);
       }
       if (!(thrown instanceof NoAnswer)) throw thrown;
       if (thrown.mayHaveArrived && !(await stillWaits(gate))) {
-        // Nobody else answers through this desk meanwhile: what the executor took was most likely this answer.
+        // No other answer passes through this registry meanwhile, so the executor most likely accepted this one.
         decide(gate, answer.approved ? 'approved' : 'denied', {
-          reason: 'its confirmation got lost; the gate waits no more',
+          reason: 'its confirmation was lost; the gate is no longer waiting',
         });
         return;
       }
@@ -145,11 +145,11 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answer' |
     }
   }
 
-  /** Finds what an answer is for that this process has not asked: it was asked before a restart. */
+  /** Finds the gate of an answer that this process has not shown: it was shown before a restart. */
   async function adopt(intentId: string, nodeId: string): Promise<Gate> {
     const waiting = await client.gates(intentId);
     const pending = waiting.find(({ value }) => value.node_id === nodeId);
-    if (!pending) throw new ReveilleError('not_found', `the intent ${intentId} has no gate ${nodeId} that waits`);
+    if (!pending) throw new ReveilleError('not_found', `the intent ${intentId} has no waiting gate ${nodeId}`);
     const known = gates.get(keyOf(intentId, nodeId));
     if (known) return known;
     const place = { conversationId: undefined, tell: () => {} };
@@ -161,19 +161,19 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answer' |
 
   return {
     /**
-     * Takes a gate that waits and tells of it, unless this desk has it already.
+     * Adds a waiting gate and notifies followers, unless the registry has it already.
      *
-     * @returns whether it is open: nobody has answered it, nor is anybody about to
+     * @returns whether it is open: it has no answer, and none is being sent
      */
     open(intentId: string, pending: Told<WaitingGate>, place: Place): boolean {
       const key = keyOf(intentId, pending.value.node_id);
       const known = gates.get(key);
       if (known && isSame(known.pending, pending)) {
-        // An answer that was passed on may not have been looked at yet.
+        // The executor may not have processed a sent answer yet.
         return known.state === 'asked' && !known.answering;
       }
       if (known?.state === 'asked')
-        decide(known, 'lapsed', { reason: 'another question is asked now; an answer to this one does not count' });
+        decide(known, 'lapsed', { reason: 'the question has changed; an answer to this one is not valid' });
       gates.delete(key);
       gates.set(key, { intentId, pending, place, state: 'asked', answering: false });
       forget();
@@ -182,8 +182,8 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answer' |
     },
 
     /**
-     * Settles the open gates of an intent that do not wait any more: somebody answered at the executor, or the intent
-     * is over.
+     * Settles the open gates of an intent that no longer wait: they were answered at the executor, or the intent has
+     * ended.
      */
     async lapse(intentId: string, waiting: readonly Told<WaitingGate>[], reason: string): Promise<void> {
       const nodes = new Set(waiting.map(({ value }) => value.node_id));
@@ -197,13 +197,13 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answer' |
       }
     },
 
-    /** What an intent's open gates ask. */
+    /** The questions of an intent's open gates. */
     openQuestions: (intentId: string): string[] =>
       [...gates.values()]
         .filter((gate) => gate.intentId === intentId && gate.state === 'asked')
         .map(({ pending }) => pending.value.question),
 
-    /** The open gates that are shown in a conversation, or in any; as they are told. */
+    /** The open gates of a conversation, or of all, as events. */
     shown(conversationId?: string): ShownGate[] {
       return [...gates.values()].flatMap(({ intentId, pending, place, state }) => {
         const where = place.conversationId;
@@ -214,12 +214,11 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answer' |
     },
 
     /**
-     * A person's answer, as they signed it.
+     * A person's signed answer.
      *
-     * @throws ReveilleError `conflict` when the gate has its answer (retryable while another one is on its way), or
-     *   when it is about another call or question than the one answered; `forbidden` when the executor does not take
-     *   the signature, `not_found` when there is no such gate, `unavailable` when the executor cannot be reached: the
-     *   gate is then open still
+     * @throws ReveilleError `conflict` when the gate has an answer (retryable while another one is being sent), or when
+     *   the answer is for another call or question; `forbidden` when the executor rejects the signature, `not_found`
+     *   when there is no such gate, `unavailable` when the executor cannot be reached: the gate then stays open
      */
     async answer(intentId: string, nodeId: string, given: GateAnswer): Promise<void> {
       const gate = gates.get(keyOf(intentId, nodeId)) ?? (await adopt(intentId, nodeId));
@@ -227,10 +226,10 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answer' |
         const name = (await answerTo(gate))?.name;
         throw conflict(`the gate ${nodeId} ${DECIDED[gate.state]}${name === undefined ? '' : ` by ${oneLine(name)}`}`);
       }
-      if (gate.answering) throw conflict(`the gate ${nodeId} is being answered by somebody else right now`, true);
+      if (gate.answering) throw conflict(`another answer for the gate ${nodeId} is being sent`, true);
       const { call, displayed_sha256 } = gate.pending.value;
       if (given.call_sha256 !== call.call_sha256 || given.displayed_sha256 !== displayed_sha256) {
-        throw conflict(`the gate ${nodeId} asks another question now; look at its newest gate event`);
+        throw conflict(`the gate ${nodeId} has a new question; see its newest gate event`);
       }
       await pass(gate, given);
     },

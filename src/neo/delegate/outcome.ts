@@ -1,4 +1,4 @@
-/** What the model is told of a task that was handed over. Nothing is called done that was not. Pure. */
+/** The text for the model about a submitted task. Only confirmed work is reported as done. Pure. */
 import type { IntentState, Told, WaitingGate } from '../../executor/client.ts';
 import { clip } from '../../kit/text/excerpt.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
@@ -6,22 +6,20 @@ import { isIntentOver } from '../../wire/executor.ts';
 import { sliceAt } from '../../wire/json.ts';
 import { type ToolAnswer, textAnswer } from '../tools/surface.ts';
 
-/** Whether there is nothing to wait for: it is over, or the executor goes no further until it is told more. */
+/** Whether waiting has no use: the intent has ended, or the executor needs more information first. */
 export function isSettled(state: IntentState): boolean {
   const { status, clarify } = state;
   return isIntentOver(state) || (status === 'drafting' && clarify !== undefined && clarify !== '');
 }
 
-/** A result's source text as a model reads it: a plain string without its quotes. */
+/** A result's source text for a model: a plain string without its quotes. */
 function shown(result: string): string {
   return result.startsWith('"') ? (JSON.parse(result) as string) : result;
 }
 
 const DESERTED = 'Nobody was there to approve it, so it was called off; ask again when the user is present.';
 
-/**
- * @param unattended whether it was called off because nobody was listening
- */
+/** @param unattended whether it was cancelled because no approver was listening */
 export function renderOutcome(intentId: string, { value, text }: Told<IntentState>, unattended: boolean): ToolAnswer {
   const { status, error, clarify, receipt } = value;
   const result = sliceAt(text.text, ['result']);
@@ -68,13 +66,13 @@ export function renderOutcome(intentId: string, { value, text }: Told<IntentStat
 
 export type Pending = {
   readonly status: string;
-  /** The intent that has to come to its end first. */
+  /** The intent that must end first. */
   readonly queuedBehind: string | undefined;
-  /** The question of that intent which waits, and how to answer it. */
+  /** The waiting question of that intent, and how to answer it. */
   readonly blocked?: string | undefined;
-  /** What its open gates ask. */
+  /** The questions of its open gates. */
   readonly questions: readonly string[];
-  /** How long it was waited for; absent where nobody was there to wait for. */
+  /** How long the turn waited; absent where no approver was there. */
   readonly waitedMs?: number | undefined;
   /** Whether the executor has promised to wake the agent. */
   readonly parked: boolean;
@@ -83,7 +81,7 @@ export type Pending = {
 const CALL_CHARACTERS = 200;
 
 /**
- * The calls that an earlier intent waits with, and the commands that answer them.
+ * The waiting calls of an earlier intent, and the commands that answer them.
  *
  * @returns `undefined` where no call waits for an approval
  */
@@ -99,15 +97,15 @@ export function blockedWords(intentId: string, gates: readonly Told<WaitingGate>
 
 const AGAIN = 'Do not hand the task over again: that would be a second intent.';
 const PARKED =
-  'It is parked: a person has been asked, and may answer much later. An alarm wakes you in this conversation when the intent is over, and tells you what came of it.';
+  'It is parked: a person has been asked, and may answer much later. An alarm wakes you in this conversation when the intent has ended, and reports its outcome to you.';
 
-/** When the turn is not to wait any longer, and the intent is not over. */
+/** For a turn that stops waiting while the intent has not ended. */
 export function renderPending(intentId: string, pending: Pending): ToolAnswer {
   const { status, queuedBehind, blocked, questions, waitedMs, parked } = pending;
   const after = waitedMs === undefined ? '' : ` after ${Math.round(waitedMs / 60_000)} minutes`;
   const lines = [
     `Intent ${intentId} is still pending${after} (${status}). It is neither done nor cancelled and may still be carried out.`,
-    ...(queuedBehind === undefined ? [] : [`It begins when intent ${queuedBehind} of the same user is over.`]),
+    ...(queuedBehind === undefined ? [] : [`It begins when intent ${queuedBehind} of the same user has ended.`]),
     ...(blocked === undefined ? [] : [`${blocked}.`]),
     ...questions.map((question) => `It waits for an answer to: ${question}`),
     ...(parked

@@ -1,9 +1,8 @@
 /**
- * Following an intent: its questions go to whoever listens, and what came of it comes back.
+ * Follows an intent: shows its questions to the followers and returns its outcome.
  *
- * A turn that an alarm began does not wait for people who are not there: its intent is parked, the turn ends, and the
- * executor has the agent woken in the conversation when the intent is over. So is one that has not come to its end
- * within the time for waiting.
+ * A turn of an alarm does not wait for absent people: its intent is parked and the turn ends. The executor has the
+ * agent woken in the conversation when the intent has ended. An intent that exceeds the waiting time is parked too.
  */
 import {
   type ExecutorClient,
@@ -22,7 +21,7 @@ import type { Approvers } from './approvers.ts';
 import { type GateDesk, isShowable } from './gate-desk.ts';
 import { blockedWords, isSettled, type Pending, renderOutcome, renderPending } from './outcome.ts';
 
-// Waiting until something has happened, or for a time at most. A signal while nobody waits is not lost.
+// Waits for a signal, with a time limit. A signal while no caller waits is not lost.
 
 function createWakeSignal(clock: Clock) {
   let rung = false;
@@ -61,41 +60,40 @@ export type PursuitOptions = {
   approvers: Approvers;
   clock: Clock;
   log: Logger;
-  /** How long an answer is waited for; 30 minutes unless told. */
+  /** How long an answer is awaited; 30 minutes by default. */
   waitMs?: number;
-  /** How long a gate waits for somebody to listen before the intent is called off or parked; 5 seconds unless told. */
+  /** How long a gate waits for a listener before the intent is cancelled or parked; 5 seconds by default. */
   approverMs?: number;
 };
 
 const WAIT_MS = 30 * 60_000;
 const APPROVER_MS = 5000;
 
-/** How often the executor is asked while events come, and while none can. */
+/** How often the executor is queried with an event stream, and without one. */
 const POLL_LIVE_MS = 10_000;
 const POLL_MS = [500, 1000, 2000, 5000];
-/** However many events come, the executor is asked no more often than this. */
+/** The shortest interval between queries of the executor, however many events arrive. */
 const LOOK_GAP_MS = 50;
 
-/** What a call's gates have come to. */
+/** The state of a call's gates. */
 type Relayed = {
-  /** Gates that somebody was there for. */
+  /** Gates that had a listener. */
   readonly seen: Set<string>;
-  /** Whether it was called off because nobody was. */
+  /** Whether it was cancelled because there was none. */
   unattended: boolean;
   /**
-   * Whether something waits, and nobody is there who could answer: in a turn that an alarm began, or where it cannot be
-   * called off.
+   * Whether a gate waits without a possible approver: in a turn of an alarm, or where the intent cannot be cancelled.
    */
   deserted: boolean;
   /** The last status text about the intent that is executed first. */
   behind: string | undefined;
-  /** The question of that intent which waits, and how to answer it. */
+  /** The waiting question of that intent, and how to answer it. */
   blocked: string | undefined;
 };
 
 const ANSWERED_THERE = 'it was answered at the executor';
-const NOBODY = 'nobody was listening on GET /events';
-const TOO_LONG = 'what it would do is too long to be shown to a person';
+const NOBODY = 'no client was listening on GET /events';
+const TOO_LONG = 'its effect is too long to be shown to a person';
 
 function lost(intentId: string, error: ReveilleError): ToolAnswer {
   const lines = [
@@ -105,21 +103,21 @@ function lost(intentId: string, error: ReveilleError): ToolAnswer {
   return textAnswer(lines.join('\n'), true);
 }
 
-/** @returns follows an intent until it is over, or until there is no use in waiting; throws the signal's reason */
+/** @returns follows an intent until it has ended, or until waiting has no use; throws the signal's reason */
 export function createPursuit(options: PursuitOptions) {
   const { client, desk, approvers, clock, log, waitMs = WAIT_MS, approverMs = APPROVER_MS } = options;
 
   /**
-   * Calls an intent off that asks what nobody is there to answer. Only a person answers; what its submitter can do is
-   * not to want it any more.
+   * Cancels an intent with a question that no present person can answer. Only a person answers; the submitter can only
+   * cancel.
    *
-   * @returns whether it is over; something of it may have been carried out already, and then it waits
+   * @returns whether it has ended; a part of it may already have been executed, and then it waits
    */
   async function callOff(intentId: string, reason: string): Promise<boolean> {
     try {
       await client.cancel(intentId, reason);
     } catch (thrown) {
-      // Somebody was faster than this, or a call that cannot be undone had begun.
+      // An answer came first, or a call that cannot be undone had begun.
       if (thrown instanceof ReveilleError && thrown.code === 'conflict') return false;
       throw thrown;
     }
@@ -127,7 +125,7 @@ export function createPursuit(options: PursuitOptions) {
     return true;
   }
 
-  /** Takes what waits at the executor to the desk. @returns the gates that are open */
+  /** Adds the executor's waiting gates to the registry. @returns the open gates */
   async function takeGates(intentId: string, { turn, notify, signal }: ToolCallContext): Promise<Told<WaitingGate>[]> {
     const waiting = await client.gates(intentId, signal);
     await desk.lapse(intentId, waiting, ANSWERED_THERE);
@@ -136,15 +134,15 @@ export function createPursuit(options: PursuitOptions) {
   }
 
   /**
-   * Brings the intent's questions to whoever listens. Where nobody does the intent is called off; in a turn that an
-   * alarm began, and where that cannot be done any more, its questions are left to wait.
+   * Shows the intent's questions to the followers. Without a follower the intent is cancelled. In a turn of an alarm,
+   * and where cancelling is too late, its questions keep waiting.
    */
   async function relayGates(intentId: string, context: ToolCallContext, relayed: Relayed): Promise<void> {
     const { turn, signal } = context;
     const attend = async (gate: Told<WaitingGate>): Promise<string | undefined> => {
       if (!isShowable(gate)) return TOO_LONG;
       const key = `${gate.value.node_id} ${gate.value.displayed_sha256}`;
-      // Whoever was there for the question may have left since; beside an alarm's turn nobody waits for its end.
+      // The follower of the question may have left since; in a turn of an alarm no client waits for the end.
       if (relayed.seen.has(key) && turn.origin !== 'chronos') return undefined;
       const attended = await approvers.expect(turn.conversationId, approverMs, signal);
       signal.throwIfAborted();
@@ -160,7 +158,7 @@ export function createPursuit(options: PursuitOptions) {
     else if (reason === NOBODY) relayed.unattended = true;
   }
 
-  /** The questions of the intent that is executed first; none where the executor does not say. */
+  /** The questions of the intent that is executed first; none where the executor does not report them. */
   async function questionsAhead(behind: string, signal: AbortSignal): Promise<string | undefined> {
     try {
       return blockedWords(behind, await client.gates(behind, signal));
@@ -171,11 +169,11 @@ export function createPursuit(options: PursuitOptions) {
     }
   }
 
-  /** An intent that waits for another one, which may wait for an approval itself. */
+  /** An intent behind another one, which may wait for an approval itself. */
   async function standInLine(intentId: string, behind: string, context: ToolCallContext, relayed: Relayed) {
     const { turn, notify, signal } = context;
     const asked = await questionsAhead(behind, signal);
-    const text = [`intent ${intentId} begins when ${behind} is over`, ...(asked === undefined ? [] : [asked])].join(
+    const text = [`intent ${intentId} begins when ${behind} has ended`, ...(asked === undefined ? [] : [asked])].join(
       '. ',
     );
     if (relayed.behind !== text) notify({ type: 'status', text });
@@ -185,13 +183,13 @@ export function createPursuit(options: PursuitOptions) {
     relayed.deserted ||= !(await approvers.expect(turn.conversationId, approverMs, signal));
   }
 
-  /** What the model is told of an intent that has come to its end, or goes no further; its questions wait no more. */
+  /** The text for the model about an ended or stopped intent; its questions wait no more. */
   async function settled(intentId: string, state: Told<IntentState>, { unattended }: Relayed): Promise<ToolAnswer> {
     if (isIntentOver(state.value)) await desk.lapse(intentId, [], `the intent is ${state.value.status}`);
     return renderOutcome(intentId, state, unattended);
   }
 
-  /** What the model is told of an intent that its turn does not wait for any more. */
+  /** The text for the model about an intent that its turn does not wait for any more. */
   const pending = (
     intentId: string,
     state: Told<IntentState> | undefined,
@@ -204,9 +202,7 @@ export function createPursuit(options: PursuitOptions) {
       ...more,
     });
 
-  /**
-   * Ends the waiting for an intent that is not over: the agent is woken when it is, where the executor can see to that.
-   */
+  /** Stops waiting for an unfinished intent. The agent is woken at its end, if the executor supports that. */
   async function leave(
     intentId: string,
     { turn, notify, signal }: ToolCallContext,
@@ -217,11 +213,11 @@ export function createPursuit(options: PursuitOptions) {
     const state = await client.state(intentId, signal);
     if (isSettled(state.value)) return settled(intentId, state, relayed);
     log.info({ intent_id: intentId, turn_id: turn.id, parked }, 'a turn ends before its intent does');
-    if (parked) notify({ type: 'status', text: `intent ${intentId} is parked; the agent is woken when it is over` });
+    if (parked) notify({ type: 'status', text: `intent ${intentId} is parked; the agent is woken when it has ended` });
     return pending(intentId, state, { parked, waitedMs, blocked: relayed.blocked });
   }
 
-  /** As {@link leave}, when the time for waiting is over whatever the executor says. */
+  /** Like {@link leave}, when the waiting time has passed, whatever the executor answers. */
   async function leaveAtLast(
     intentId: string,
     seen: Told<IntentState> | undefined,
@@ -238,15 +234,12 @@ export function createPursuit(options: PursuitOptions) {
     }
   }
 
-  /**
-   * Looks how an intent stands and brings its questions on. @returns what the model is told when there is nothing to
-   * wait for
-   */
+  /** Reads the state of an intent and shows its questions. @returns the text for the model when waiting has no use */
   async function look(intentId: string, state: Told<IntentState>, context: ToolCallContext, relayed: Relayed) {
     if (isSettled(state.value)) return settled(intentId, state, relayed);
     const { parked, status, queued_behind: behind } = state.value;
     if (parked) {
-      // An earlier run of this call has parked it, and was cut short before it could say so.
+      // An earlier run of this call has parked it, and was interrupted before it could report that.
       await takeGates(intentId, context);
       return pending(intentId, state, { parked: true });
     }
@@ -257,7 +250,7 @@ export function createPursuit(options: PursuitOptions) {
     return relayed.deserted ? leave(intentId, context, relayed) : undefined;
   }
 
-  /** Follows an intent to its end, or until there is no use in waiting. */
+  /** Follows an intent to its end, or until waiting has no use. */
   async function follow(intentId: string, context: ToolCallContext): Promise<ToolAnswer> {
     const over = new AbortController();
     const signal = AbortSignal.any([context.signal, over.signal]);
@@ -270,7 +263,7 @@ export function createPursuit(options: PursuitOptions) {
       blocked: undefined,
     };
     const began = clock.monotonic();
-    // An answered gate is worth a look at once.
+    // An answered gate is a reason for a query at once.
     const notify: ToolCallContext['notify'] = (notice) => {
       context.notify(notice);
       wakeSignal.notify();
@@ -295,8 +288,8 @@ export function createPursuit(options: PursuitOptions) {
           const mayPass = thrown instanceof NoAnswer || thrown.retryable || thrown.code === 'conflict';
           if (!mayPass) return lost(intentId, thrown);
           if (missed++ === 0) {
-            log.warn({ intent_id: intentId, reason: thrown.message }, 'the executor does not answer; asking again');
-            context.notify({ type: 'status', text: `${thrown.message}; asking again about intent ${intentId}` });
+            log.warn({ intent_id: intentId, reason: thrown.message }, 'the executor does not answer; retrying');
+            context.notify({ type: 'status', text: `${thrown.message}; querying intent ${intentId} again` });
           }
         }
         const waited = clock.monotonic() - began;

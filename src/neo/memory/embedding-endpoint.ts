@@ -1,5 +1,5 @@
 /**
- * Embeddings from any endpoint that speaks OpenAI's `/embeddings`. One request, no retries. The provider package is
+ * Embeddings from any endpoint with OpenAI's `/embeddings` interface. One request, no retries. The provider package is
  * loaded with the first request.
  */
 import { type Clock, wait } from '../../kit/clock/clock.ts';
@@ -26,10 +26,10 @@ export type Embed = (texts: readonly string[], options: EmbedOptions) => Promise
 /** More than any model has; the sketch of a vector must stay small. */
 const DIMENSIONS_MAX = 16_384;
 
-/** A redirect would hand memories to a host that nobody configured. */
+/** A redirect would send memories to a host that is not configured. */
 const fetchWithoutRedirects: typeof fetch = (input, init) => fetch(input, { ...init, redirect: 'manual' });
 
-/** The words for a failed call are those of the model endpoint, which this is not. */
+/** The error messages for the model endpoint are adapted to this one. */
 function ofEmbeddings({ code, message, retryable, retryAfterSeconds: wait }: ReveilleError): ReveilleError {
   const words = message
     .replace('the model endpoint', 'the embedding endpoint')
@@ -49,7 +49,7 @@ function checked(embeddings: readonly (readonly number[])[], wanted: number): Fl
   });
 }
 
-/** Makes the function. Nothing is asked of the endpoint until it is called. */
+/** Makes the function. No request is sent until it is called. */
 export function embeddingEndpoint({ baseUrl, model, apiKey }: EmbeddingConfig, clock: Clock): Embed {
   let loaded: ReturnType<typeof load> | undefined;
   const load = async () => {

@@ -30,7 +30,7 @@ test('numbers, negations, word order, identifiers and their letter case do', () 
     assert.ok(!same(one, other), `${one} / ${other}`);
 });
 
-test('any text that is not blank has a gist', () => {
+test('every text that is not blank has a normalized form', () => {
   fc.assert(
     fc.property(
       fc.string({ unit: 'grapheme', minLength: 1, maxLength: 80 }).filter((text) => text.trim() !== ''),
@@ -43,7 +43,7 @@ test('any text that is not blank has a gist', () => {
   );
 });
 
-test('texts of different numbers never meet', () => {
+test('texts with different numbers never have the same form', () => {
   fc.assert(
     fc.property(fc.integer(), fc.integer(), (one, other) => {
       fc.pre(one !== other);
