@@ -51,8 +51,8 @@ const lookedAt = (servers: Manifest['servers'], only: ReadonlySet<string>) =>
   servers.flatMap((spec) => (only.has(spec.alias) ? [{ ...spec, tools: undefined, required: false }] : []));
 
 /**
- * @throws ReveilleError `invalid_request` for an invalid manifest or lock, before anything is started; `conflict` when
- *   a server's tools differ from the declared and pinned ones; `unavailable` when a required server does not start
+ * @throws ReveilleError `invalid_request`: the manifest or lock is invalid, and nothing is started. `conflict`: a
+ *   server's tools differ from the declared and pinned ones. `unavailable`: a required server does not start.
  */
 export async function startManifest(start: ManifestStart): Promise<{ pool: ServerPool; manifest: Manifest }> {
   const { manifestPath, variables, dataDir, clock, log, signal } = start;

@@ -57,9 +57,8 @@ export type RunningNeo = {
 /**
  * Starts Neo; resolves when it accepts requests. Unfinished turns of the last process continue at once.
  *
- * @throws ReveilleError `unavailable` when the data folder is in use or damaged, the address is in use or a required
- *   server does not start; `conflict` when the data folder belongs to a newer version, or when manifest, registry and
- *   skill disagree
+ * @throws ReveilleError `unavailable`: the data folder is in use or damaged, the address is in use, or a required server
+ *   does not start. `conflict`: the data folder belongs to a newer version, or manifest, registry and skill disagree.
  */
 export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
   const { config, variables = {}, clock, log, model, onFatal, drainMs = DRAIN_MS } = options;

@@ -13,7 +13,7 @@ const WAKE: Occasion = {
   createdAt: DUE + 12,
 };
 
-test('a wake is answered with what woke it, when, how late, the message and the payload', () => {
+test('a wake is answered with its cause, times, lateness, message and payload', () => {
   const reply = offlineReply({ ...WAKE, label: 'Plants', missedCount: 2, setAt: DUE - 60_000, payload: '{"n": 1.0}' });
   assert.equal(
     reply,
@@ -25,7 +25,7 @@ test('a wake is answered with what woke it, when, how late, the message and the 
   );
 });
 
-test('an alarm whose label is empty is one without a label', () => {
+test('an alarm with an empty label is one without a label', () => {
   assert.match(offlineReply({ ...WAKE, label: '' }), /not a person: an alarm that was due at/);
 });
 

@@ -1,4 +1,4 @@
-/** Turns of wakes that failed for a reason that passes: parked on disk, tried again on a ladder, one turn whatever happens. */
+/** Turns of wakes after a temporary failure: parked on disk, retried with growing delays, always one turn. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { eventually } from '../../test/support/eventually.ts';
@@ -14,7 +14,7 @@ import { type NewTurn, type RetryLadder, retryAt } from './turn.ts';
 const LADDER: RetryLadder = { firstMs: 60_000, longestMs: 240_000, giveUpMs: 24 * 3600_000 };
 const FIRE = '0197f5a0-0000-7000-8000-000000000001@1';
 
-/** A model that fails as it is told, and answers otherwise. */
+/** A model whose failures the test sets, and that answers otherwise. */
 function moodyModel() {
   let away: ReveilleError | undefined;
   let asked = 0;
@@ -29,7 +29,7 @@ function moodyModel() {
   };
   return {
     model,
-    /** Until it is told to come back, by nothing. */
+    /** Until the endpoint's requested retry time, nothing runs. */
     goAway(error?: ReveilleError) {
       away = error;
     },
@@ -37,7 +37,7 @@ function moodyModel() {
   };
 }
 
-/** Not retried within the turn: the endpoint asks for more time than a turn has. */
+/** Not retried within the turn: the endpoint requests a longer delay than a turn has. */
 const busy = (retryAfterSeconds = 120) => new ReveilleError('rate_limited', 'busy', { retryAfterSeconds });
 
 function workbench(t: TestContext) {
@@ -73,7 +73,7 @@ function workbench(t: TestContext) {
   return { clock, moody, begin };
 }
 
-test('the turn of a wake is tried again until the endpoint answers, and is one turn', async (t) => {
+test('the turn of a wake is retried until the endpoint answers, and is one turn', async (t) => {
   const { clock, moody, begin } = workbench(t);
   const neo = begin();
   const start = clock.now();
@@ -84,13 +84,13 @@ test('the turn of a wake is tried again until the endpoint answers, and is one t
   assert.deepEqual([parked.status, parked.retryAt, parked.retries], ['queued', start + 120_000, 1]);
   assert.match(parked.error!, /busy/);
   assert.deepEqual(neo.runner.state(), { busy: false, queued: 0, nextTurnAt: start + 120_000 });
-  assert.equal(await neo.add('t1b'), true, 'the wake that is repeated meanwhile makes no second turn');
+  assert.equal(await neo.add('t1b'), true, 'the repeated wake makes no second turn');
   assert.deepEqual(neo.reports(), [
     ['turn_started', null, null, null],
     ['turn_waits', parked.error, parked.retryAt, null],
   ]);
   await clock.advance(119_999);
-  assert.equal(moody.asked(), 1, 'not before the endpoint said');
+  assert.equal(moody.asked(), 1, "not before the endpoint's retry time");
   moody.goAway();
   await clock.advance(1);
   await eventually('the turn is done', () => neo.turn('t1').status === 'done');
@@ -102,7 +102,7 @@ test('the turn of a wake is tried again until the endpoint answers, and is one t
   assert.equal(neo.runner.state().nextTurnAt, undefined);
 });
 
-test('what waits survives a restart, and a crash is not mistaken for a failure of the endpoint', async (t) => {
+test('waiting turns survive a restart, and a crash does not count as a failure of the endpoint', async (t) => {
   const { clock, moody, begin } = workbench(t);
   const first = begin();
   moody.goAway(busy());
@@ -125,7 +125,7 @@ test('what waits survives a restart, and a crash is not mistaken for a failure o
   assert.deepEqual([second.turn('t1').attempts, second.turn('t1').retries], [retries + 1, retries]);
 });
 
-test("a person's message is not parked: it fails, and one that succeeds lets what waits begin at once", async (t) => {
+test("a person's message is not parked: it fails, and a success makes waiting turns begin at once", async (t) => {
   const { clock, moody, begin } = workbench(t);
   const neo = begin();
   moody.goAway(busy(3000));
@@ -143,7 +143,7 @@ test("a person's message is not parked: it fails, and one that succeeds lets wha
   await eventually('both are done', () => neo.turn('t1').status === 'done' && neo.turn('t3').status === 'done');
 });
 
-test('a turn that waits can be cancelled', async (t) => {
+test('a waiting turn can be cancelled', async (t) => {
   const { clock, moody, begin } = workbench(t);
   const neo = begin();
   moody.goAway(busy());
@@ -156,7 +156,7 @@ test('a turn that waits can be cancelled', async (t) => {
   assert.equal(moody.asked(), 1);
 });
 
-test('the ladder doubles, keeps to what the endpoint asked for, and ends', () => {
+test("the delay doubles, respects the endpoint's request, and the retries end", () => {
   const turn = { origin: 'chronos', retries: 0, createdAt: 0 } as const;
   const failed = (afterSeconds?: number) =>
     ({ status: 'failed', error: 'e', model: 'm', passes: afterSeconds === undefined ? {} : { afterSeconds } }) as const;

@@ -21,8 +21,8 @@ const KILLS = rounds(3, 8);
 type Taken = { turnId: string; ok: boolean | undefined };
 
 /**
- * A chronosd of sorts that takes what is signed as it should be, and now and then refuses, hangs up, or answers after
- * its work.
+ * A simulated chronosd. It checks the signature, and now and then refuses, closes the connection, or answers after
+ * processing.
  */
 async function startReceiver(t: TestContext, dice: Dice) {
   const finished = new Map<string, Taken[]>();
@@ -56,7 +56,7 @@ async function startReceiver(t: TestContext, dice: Dice) {
   return { finished, url, calm };
 }
 
-/** Sends wakes until the daemon is gone; keeps the fires that were acknowledged, with their turns, and tells of the first. */
+/** Sends wakes until the daemon has ended; stores the acknowledged fires with their turns, and reports the first. */
 async function sendUntilGone(
   neo: NeoChild,
   dice: Dice,
@@ -75,7 +75,7 @@ async function sendUntilGone(
   }
 }
 
-test(`${KILLS} times killed at any moment, to a chronosd that has its moods: the end of every turn is reported`, async (t) => {
+test(`${KILLS} kills at random moments with an unreliable chronosd: the end of every turn is reported`, async (t) => {
   const dice = diceOf(t);
   const { finished, url, calm } = await startReceiver(t, dice);
   const endpoint = await modelEndpoint(t, saying('answered'));

@@ -1,4 +1,4 @@
-/** A turn: one message to the agent and what came of it. Pure; the states are those of `wire/turn.ts`. */
+/** A turn: one message to the agent and its outcome. Pure; the states are those of `wire/turn.ts`. */
 import { backoff, withJitter } from '../kit/clock/backoff.ts';
 import { RawJson } from '../wire/json.ts';
 import type { TurnReport } from '../wire/receipt.ts';
@@ -6,10 +6,10 @@ import { formatInstant } from '../wire/rfc3339.ts';
 import type { TurnEventData, TurnOrigin, TurnStatus, TurnView } from '../wire/turn.ts';
 import type { LateReason } from '../wire/wake.ts';
 
-/** How often a turn is begun before Neo gives up on one that it never lives to finish. */
+/** How often a turn is begun before Neo gives it up because the process never survived it. */
 export const MAX_ATTEMPTS = 3;
 
-/** What reached Neo and never changes afterwards. Instants are milliseconds since the epoch. */
+/** The accepted message and its facts, which never change. Times are milliseconds since the epoch. */
 export type Occasion = {
   readonly origin: TurnOrigin;
   readonly alarmId?: string;
@@ -18,17 +18,17 @@ export type Occasion = {
   readonly scheduledFor?: number;
   /** Occurrences of the alarm before this one that were never delivered. */
   readonly missedCount?: number;
-  /** Why the wake was late, as far as whoever sent it knew. */
+  /** Why the wake was late, as far as the sender knew. */
   readonly lateBecause?: LateReason;
   readonly label?: string;
   /** When the alarm was set. */
   readonly setAt?: number;
-  /** The person whose words they are; absent: the agent's own. */
+  /** The person who wrote the message; absent: the agent itself. */
   readonly setBy?: string;
   readonly message: string;
   /** JSON source text, never parsed. */
   readonly payload?: string;
-  /** Whose alarm it was, where the delivery said so: whom its receipts are signed for. */
+  /** The user of the alarm, where the delivery named one: turn reports are signed for this user. */
   readonly userId?: string;
   /** When Neo accepted the turn. */
   readonly createdAt: number;
@@ -38,13 +38,13 @@ export type Occasion = {
 export type NewTurn = Occasion & {
   readonly id: string;
   readonly conversationId: string;
-  /** Of a wake whose fire id is derived: the turn that it repeats has this name, and was accepted after `since`. */
+  /** For a wake with a derived fire id: an equal turn has this id and was accepted after `since`. */
   readonly repeats?: { readonly name: string; readonly since: number };
 };
 
 /** A stored turn. */
 export type Turn = Omit<NewTurn, 'repeats'> & {
-  /** Place in the order of acceptance, over all conversations. */
+  /** Position in the order of acceptance, over all conversations. */
   readonly seq: number;
   readonly status: TurnStatus;
   readonly attempts: number;
@@ -53,15 +53,15 @@ export type Turn = Omit<NewTurn, 'repeats'> & {
   readonly model?: string;
   readonly startedAt?: number;
   readonly finishedAt?: number;
-  /** Of a `queued` turn that failed for a reason that passes: it is not begun before. */
+  /** Of a `queued` turn after a temporary failure: it does not begin before this time. */
   readonly retryAt?: number;
-  /** How many attempts ended so. */
+  /** How many attempts ended in a temporary failure. */
   readonly retries: number;
 };
 
 /**
- * How an attempt at a turn ends. A `failed` one may carry the part of the reply that it was cut off after; `passes`:
- * another attempt may succeed, after so many seconds where the endpoint said so.
+ * The outcome of an attempt. A `failed` one may carry the partial reply; `passes`: another attempt may succeed, after
+ * this many seconds where the endpoint requested it.
  */
 export type Outcome =
   | { readonly status: 'done'; readonly reply: string; readonly model: string }
@@ -73,21 +73,22 @@ export type Outcome =
       readonly passes?: { readonly afterSeconds?: number };
     };
 
-/** When turns of wakes that failed for a reason that passes are tried again. */
+/** When turns of wakes are retried after a temporary failure. */
 export type RetryLadder = {
-  /** The first pause, in milliseconds; each one that follows is twice as long, up to `longestMs`. 0: never. */
+  /** The first delay, in milliseconds; it doubles up to `longestMs`. 0: never. */
   readonly firstMs: number;
   readonly longestMs: number;
-  /** A turn that was accepted longer ago than this has failed for good. */
+  /** A turn that was accepted longer ago than this fails permanently. */
   readonly giveUpMs: number;
 };
 
 export const RETRY_LADDER: RetryLadder = { firstMs: 30_000, longestMs: 15 * 60_000, giveUpMs: 24 * 3600_000 };
 
 /**
- * When a turn is tried again; `undefined` when it has failed for good: a person sees the failure and asks again.
+ * The time of a turn's retry; `undefined` when it has failed permanently. A person sees the failure and can send the
+ * message again.
  *
- * @param draw uniform in [0, 1); spreads what failed together
+ * @param draw uniform in [0, 1); spreads turns that failed together
  */
 export function retryAt(
   turn: Pick<Turn, 'origin' | 'retries' | 'createdAt'>,
@@ -101,7 +102,7 @@ export function retryAt(
   return at - turn.createdAt > giveUpMs ? undefined : at;
 }
 
-/** What becomes of a turn that was `running` when Neo stopped. Attempts that ended by themselves do not count. */
+/** The new state of a turn that was `running` when Neo stopped. Attempts that ended by themselves do not count. */
 export function afterCrash({
   attempts,
   retries,
@@ -113,7 +114,7 @@ export function afterCrash({
 }
 
 /**
- * What chronosd is to hear of a turn that has just been begun, has ended, or is tried again; nothing of one that was put
+ * The turn report for chronosd: for a turn that has begun, has ended, or will be retried; none for one that was put
  * back.
  *
  * @param now epoch milliseconds
@@ -131,16 +132,14 @@ export function reportOf(turn: Turn, now: number): TurnReport | undefined {
   return { ...about, stage: 'turn_finished', at: finishedAt, outcome, error, retryAt: null, reply };
 }
 
-/** When a turn that waits is tried again. */
+/** The time of a waiting turn's retry. */
 const waitsUntil = ({ status, retryAt: at }: Turn) => instant(status === 'queued' ? at : undefined);
 
 function instant(epochMs: number | undefined): string | undefined {
   return epochMs === undefined ? undefined : formatInstant(epochMs);
 }
 
-/**
- * A turn as clients see it; `payload` is written as its source text by `encodeJson`, absent members are left out by it.
- */
+/** A turn as clients see it; `encodeJson` writes `payload` as its source text and omits absent members. */
 export function viewOf(turn: Turn): TurnView {
   return {
     id: turn.id,
@@ -168,7 +167,7 @@ export function viewOf(turn: Turn): TurnView {
   };
 }
 
-/** The `turn` event that tells of a turn's present state. */
+/** The `turn` event with a turn's present state. */
 export function turnEventOf(turn: Turn): TurnEventData<'turn'> {
   return {
     conversation_id: turn.conversationId,

@@ -216,9 +216,9 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answer' |
     /**
      * A person's signed answer.
      *
-     * @throws ReveilleError `conflict` when the gate has an answer (retryable while another one is being sent), or when
-     *   the answer is for another call or question; `forbidden` when the executor rejects the signature, `not_found`
-     *   when there is no such gate, `unavailable` when the executor cannot be reached: the gate then stays open
+     * @throws ReveilleError `conflict`: the gate has an answer (retryable while another one is being sent), or the answer
+     *   is for another call or question. `forbidden`: the executor rejects the signature. `not_found`: there is no such
+     *   gate. `unavailable`: the executor cannot be reached, and the gate stays open.
      */
     async answer(intentId: string, nodeId: string, given: GateAnswer): Promise<void> {
       const gate = gates.get(keyOf(intentId, nodeId)) ?? (await adopt(intentId, nodeId));

@@ -17,7 +17,7 @@ function shown(result: string): string {
   return result.startsWith('"') ? (JSON.parse(result) as string) : result;
 }
 
-const DESERTED = 'Nobody was there to approve it, so it was called off; ask again when the user is present.';
+const DESERTED = 'No approver was there, so it was called off; ask again when the user is present.';
 
 /** @param unattended whether it was cancelled because no approver was listening */
 export function renderOutcome(intentId: string, { value, text }: Told<IntentState>, unattended: boolean): ToolAnswer {
@@ -45,7 +45,7 @@ export function renderOutcome(intentId: string, { value, text }: Told<IntentStat
     case 'unknown':
       lines.push(
         `It is not known whether intent ${intentId} was carried out${error ? `: ${error.message}` : ''}.`,
-        'Do not hand the task over again; tell the user, who can look into it.',
+        'Do not hand the task over again; report it to the user, who can look into it.',
       );
       break;
     default:
@@ -110,7 +110,7 @@ export function renderPending(intentId: string, pending: Pending): ToolAnswer {
     ...questions.map((question) => `It waits for an answer to: ${question}`),
     ...(parked
       ? [PARKED, `${AGAIN} End this turn now: say what waits and the id of the intent.`]
-      : [`${AGAIN} Tell the user that it is pending, and its id.`]),
+      : [`${AGAIN} Report to the user that it is pending, and its id.`]),
   ];
   return textAnswer(lines.join('\n'));
 }

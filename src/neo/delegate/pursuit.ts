@@ -98,7 +98,7 @@ const TOO_LONG = 'its effect is too long to be shown to a person';
 function lost(intentId: string, error: ReveilleError): ToolAnswer {
   const lines = [
     `The executor took the task as intent ${intentId}, but says nothing more about it: ${error.message}`,
-    'It is not known whether it was carried out. Do not hand it over again; tell the user.',
+    'It is not known whether it was carried out. Do not hand it over again; report it to the user.',
   ];
   return textAnswer(lines.join('\n'), true);
 }

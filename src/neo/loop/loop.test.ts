@@ -158,7 +158,7 @@ test('arguments that are not a JSON object are returned to the model; numbers ke
   }
 });
 
-test('the model is told that a name does not exist, and then corrects it', async (t) => {
+test('the model gets an error for an unknown name, and then corrects it', async (t) => {
   const { run, asked } = await bench(t, {
     tools: { right: { run: () => 'done' } },
     scripts: [calling({ name: 'wrnog' }), calling({ name: 'right' }), saying('ok')],

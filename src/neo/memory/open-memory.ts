@@ -1,4 +1,4 @@
-/** Neo's memory: wires the file, the searches, the learner and the rendering. Nothing else does. */
+/** Wires Neo's memory: the file, the searches, the learner and the rendering. No other module does. */
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { storageError } from '../../kit/sqlite/sqlite-error.ts';
@@ -13,15 +13,15 @@ import { type RecallRequest, type Recollection, recall } from './recall.ts';
 import { createSemantics } from './semantics.ts';
 
 export type MemoryOptions = {
-  /** The folder that holds `cortex.db`; made when missing. */
+  /** The folder that contains `cortex.db`; created when missing. */
   dataDir: string;
   clock: Clock;
   log: Logger;
   /** Where the learner reads turns. */
   turns: LearnerOptions['turns'];
-  /** The cheap model; without it nothing is learned in the background. */
+  /** The cheap model; without it there is no learning in the background. */
   ask?: Ask | undefined;
-  /** The embedding model; without it memories are found by their words. */
+  /** The embedding model; without it only full-text search finds memories. */
   embedding?: { model: string; embed: Embed } | undefined;
 };
 
@@ -29,26 +29,26 @@ export type Memory = {
   /** @throws ReveilleError `unavailable` when the file cannot be read */
   recall(request: RecallRequest): Promise<readonly Recollection[]>;
   /**
-   * What `memory_recall` answers: what is remembered about the query (or what matters most), and the profile.
+   * The answer of `memory_recall`: memories about the query (or the most important ones), and the profile.
    *
    * @throws ReveilleError `unavailable` when the file cannot be read
    */
   digest(query: string | undefined): Promise<string>;
-  /** Memories that bear on a turn and are not in the profile, rendered for the system block. Never rejects. */
+  /** Memories that are relevant to a turn and not in the profile, rendered for the system block. Never rejects. */
   relevantTo(turn: Pick<Turn, 'message' | 'label'>, limit: number): Promise<string | undefined>;
-  /** What is always shown: preferences, and what is known about the person. Never throws. */
+  /** The pinned block: preferences, and facts about the person. Never throws. */
   profile(): string | undefined;
-  /** @throws ReveilleError `invalid_request` for what cannot be kept, `unavailable` when nothing was stored */
+  /** @throws ReveilleError `invalid_request` for an invalid memory, `unavailable` when nothing was stored */
   remember(items: readonly NewMemory[], source: Source): Promise<readonly Remembered[]>;
   /** Absent without a model to learn with. */
   readonly learner: Pick<Learner, 'offer'> | undefined;
-  /** What is wrong with memory at present, as sentences. */
+  /** The current problems of memory, as sentences. */
   warnings(): readonly string[];
-  /** Stops what runs in the background, keeps what is queued, closes the file. */
+  /** Stops background work, keeps the queue, closes the file. */
   close(): Promise<void>;
 };
 
-/** Memories of each kind in the profile, in the order in which they are shown. */
+/** How many memories of each kind the profile has, in the order in which they are shown. */
 const PROFILE = [
   ['preference', 16],
   ['goal', 8],
@@ -63,9 +63,10 @@ function profileOf(cortex: Cortex): StoredMemory[] {
 }
 
 /**
- * Opens the memory of a data folder; learning goes on where the last process left it.
+ * Opens the memory of a data folder; learning continues the last process's queue.
  *
- * @throws what `openDatabase` throws: `unavailable` when the file is damaged, `conflict` when it is a newer version's
+ * @throws the errors of `openDatabase`: `unavailable` when the file is damaged, `conflict` when it belongs to a newer
+ *   version
  */
 export function openMemory(options: MemoryOptions): Memory {
   const cortex = openCortex({ path: cortexPath(options.dataDir), clock: options.clock });
@@ -84,7 +85,7 @@ function memoryIn(cortex: Cortex, { clock, log, turns, ask, embedding }: MemoryO
   let trouble: string | undefined;
 
   function note(thrown: unknown): void {
-    if (trouble === undefined) log.error({ err: thrown }, 'memory cannot be read; turns go on without it');
+    if (trouble === undefined) log.error({ err: thrown }, 'memory cannot be read; turns run without it');
     trouble = `memory cannot be read: ${toReveilleError(thrown).message}`;
   }
 
@@ -143,7 +144,7 @@ function memoryIn(cortex: Cortex, { clock, log, turns, ask, embedding }: MemoryO
   };
 }
 
-/** Memory, or the sentence that says why there is none: Neo runs without it. */
+/** Memory, or the reason why there is none: Neo runs without it. */
 export function openMemoryOrWarn(options: MemoryOptions): { memory?: Memory; warnings: readonly string[] } {
   try {
     return { memory: openMemory(options), warnings: [] };

@@ -11,7 +11,7 @@ const standing: fc.Arbitrary<Standing> = fc.record({
   superseded: fc.boolean(),
 });
 
-test('more relevant, more salient, more recent or not contradicted never scores less', () => {
+test('a more relevant, more salient, more recent or not contradicted memory never scores less', () => {
   fc.assert(
     fc.property(standing, share, fc.nat(), (one, more, younger) => {
       const better = (change: Partial<Standing>) => assert.ok(scoreOf({ ...one, ...change }) >= scoreOf(one));
@@ -24,13 +24,13 @@ test('more relevant, more salient, more recent or not contradicted never scores 
   );
 });
 
-test('a month takes half of the weight of being recent, and a clock that was put back gives no more than all', () => {
+test('recency loses half of its weight in a month, and a clock that was set back gives at most the full weight', () => {
   assert.equal(recencyOf(0), 1);
   assert.equal(recencyOf(30 * 86_400_000), 0.5);
   assert.equal(recencyOf(-5), 1);
 });
 
-test('what is first in all rankings is first, and a better rank in one never makes less of it', () => {
+test('the first of all rankings is first, and a better rank in one never lowers it', () => {
   assert.equal(
     fuse([
       ['a', 'b'],
@@ -50,7 +50,7 @@ test('what is first in all rankings is first, and a better rank in one never mak
   );
 });
 
-test('what is learned again matters more, and never more than 1', () => {
+test('learning again raises salience, but never above 1', () => {
   fc.assert(
     fc.property(share, share, (one, other) => {
       const again = strengthened(one, other);

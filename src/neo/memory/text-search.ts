@@ -1,34 +1,33 @@
 /**
- * Finding memories by their words, in bounded time however many there are.
+ * Finds memories by their words, in bounded time for any number of memories.
  *
- * BM25 costs time for every memory that has one of the words, and a word that is in every tenth memory says next to
- * nothing. So the index is asked first how many memories have each word, with a limit, and the rarest words are
- * searched for, as many as the budget allows. Only when all words are frequent, the newest memories with any of them
- * are looked at instead.
+ * BM25 costs time for every memory with one of the words, and a word of every tenth memory hardly matters. The index
+ * first counts the memories of each word, up to a limit. The rarest words within the budget are then searched. Only if
+ * all words are frequent, the newest memories with any of them are scored instead.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { queryWords } from './words.ts';
 
-/** A memory and how well its words fit: greater is better; comparable within one answer only. */
+/** A memory and how well its words match: greater is better; comparable within one answer only. */
 export type TextHit = { readonly seq: number; readonly fit: number };
 
-/** Different words of a query that are looked at. */
+/** Different words of a query that are used. */
 const WORDS_MAX = 24;
-/** A word that more memories have than this is frequent. */
+/** A word in more memories than this is frequent. */
 const FREQUENT = 600;
-/** And so is a word that more than this share of them have, unless these are few. */
+/** A word in more than this share of them is frequent too, unless these are few. */
 const FREQUENT_SHARE = 0.2;
 const FEW = 20;
-/** Memories that are scored for one query, at most. */
+/** The most memories that are scored for one query. */
 const BUDGET = 1500;
-/** Of the memories with nothing but frequent words, so many of the newest are looked at. */
+/** For a query of frequent words only, how many of the newest memories are scored. */
 const NEWEST = 200;
 
 const quoted = (words: readonly string[]) => words.map((word) => `"${word}"`).join(' OR ');
 
 /** Makes the search over an open connection. */
 export function textSearch(db: DatabaseSync) {
-  // The limit keeps the question cheap: an exact count of a frequent word would read through all of its memories.
+  // The limit keeps the query cheap: an exact count of a frequent word would read all of its memories.
   const having = db.prepare(`
     SELECT count(*) AS n FROM (SELECT 1 FROM memory_text WHERE memory_text MATCH ? LIMIT ?)`);
   // SQLite's BM25 is less than 0, and less is better.
@@ -37,10 +36,10 @@ export function textSearch(db: DatabaseSync) {
   const newest = db.prepare(`
     SELECT seq, search FROM memories
     WHERE seq IN (SELECT rowid FROM memory_text WHERE memory_text MATCH ? ORDER BY rowid DESC LIMIT ?)`);
-  // The greatest number given, which is what there is but for what was forgotten.
+  // The greatest assigned number, an upper bound of the count: it includes forgotten memories.
   const given = db.prepare('SELECT max(seq) AS n FROM memories');
 
-  /** The rarest words that the budget allows; none when all are frequent. */
+  /** The rarest words within the budget; none when all are frequent. */
   function telling(words: readonly string[]): string[] {
     const { n } = given.get() as { n: number | null };
     const limit = Math.floor(Math.min(FREQUENT, Math.max(FEW, (n ?? 0) * FREQUENT_SHARE)));
@@ -55,7 +54,7 @@ export function textSearch(db: DatabaseSync) {
     });
   }
 
-  /** How many of the words each of the newest memories has that have any. */
+  /** How many of the words each of the newest matching memories has. */
   function byFrequentWords(words: readonly string[], limit: number): TextHit[] {
     const asked = new Set(words);
     const rows = newest.all(quoted(words), NEWEST) as { seq: number; search: string }[];

@@ -1,4 +1,4 @@
-/** Neo as a child process, to be killed. */
+/** Neo as a child process that a test can kill. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
@@ -12,11 +12,11 @@ const ENTRY = fileURLToPath(import.meta.resolve('./neo-process.fixture.ts'));
 export type NeoChild = {
   readonly url: string;
   readonly process: ChildProcess;
-  /** Resolves with what it says on its fourth descriptor, when that is closed. */
+  /** Resolves with the output on its fourth descriptor, when that is closed. */
   said: Promise<string>;
-  /** What it has written to stderr so far. */
+  /** Its stderr output so far. */
   log(): string;
-  /** Sends the signal and resolves with the exit status when the process is gone. */
+  /** Sends the signal and resolves with the exit status when the process has ended. */
   end(signal: NodeJS.Signals): Promise<number | null>;
 };
 
@@ -24,7 +24,7 @@ export type NeoChild = {
  * Starts Neo over a data folder; resolves when it accepts requests.
  *
  * @param wrap a command and arguments that run the one appended to them
- * @throws Error with what it wrote to stderr when it ends before
+ * @throws Error with its stderr output when it ends before
  */
 export async function neoChild(
   dataDir: string,
@@ -38,7 +38,7 @@ export async function neoChild(
       NEO_DATA_DIR: dataDir,
       NEO_DAEMON_TOKEN: TOKEN,
       NEO_PORT: '0',
-      // Servers are started by the tests that are about them.
+      // Tests of tool servers start their own.
       NEO_MANIFEST: 'none',
       ...COMPILED,
       ...env,

@@ -1,4 +1,4 @@
-/** A call of a tool as the loop would make it, for tests of what stands behind. */
+/** A call of a tool as the loop would make it, for tests of its implementation. */
 import type { ToolAnswer, ToolCallContext, ToolNotice } from '../tools/surface.ts';
 import type { Turn } from '../turn.ts';
 
@@ -17,10 +17,10 @@ export const TURN: Turn = {
 };
 
 export type TestCall = ToolCallContext & {
-  /** What the call has told so far. */
+  /** The notices of the call so far. */
   readonly told: ToolNotice[];
   readonly abort: (reason: unknown) => void;
-  /** The first notice, told already or yet to come, that fits. */
+  /** The first matching notice, past or future. */
   until(fits: (notice: ToolNotice) => boolean): Promise<ToolNotice>;
 };
 

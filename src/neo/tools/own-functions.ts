@@ -6,7 +6,7 @@ import { utf8Bytes } from '../../wire/text.ts';
 export const CORE_EXECUTE = 'core_execute';
 export const MEMORY_RECALL = 'memory_recall';
 
-/** The longest description of a task; with its escapes it still fits into a request of 256 KiB. */
+/** The longest description of a task; escaped it still fits into a request of 256 KiB. */
 const INTENT_MAX_BYTES = 32 * 1024;
 const QUERY_MAX_CHARACTERS = 4096;
 
@@ -44,10 +44,10 @@ export const MEMORY_RECALL_SCHEMA: ToolSchema = {
   },
 };
 
-/** The names that servers cannot take. */
+/** The names that servers cannot use. */
 export const OWN_FUNCTIONS: ReadonlySet<string> = new Set([CORE_EXECUTE, MEMORY_RECALL]);
 
-/** What a function was called with, or a sentence for the model about what is wrong with it. */
+/** The arguments of a function, or a sentence for the model about their error. */
 export type Reading<T> = { readonly value: T } | { readonly wrong: string };
 
 const isObject = (value: unknown): value is Record<string, unknown> =>
@@ -58,9 +58,9 @@ function kindOf(value: unknown): string {
   return Array.isArray(value) ? 'a list' : typeof value;
 }
 
-/** Arguments as they go to a server. */
+/** Arguments for a server. */
 export function readArguments(name: string, args: unknown): Reading<Record<string, unknown>> {
-  // Models leave the arguments out where there is nothing to say.
+  // Models omit the arguments where there are none.
   if (args === undefined || args === null) return { value: {} };
   if (isObject(args)) return { value: args };
   return { wrong: `the arguments of ${name} must be a JSON object (got ${kindOf(args)})` };

@@ -14,7 +14,7 @@ function fileOf(text: string): string {
   return path;
 }
 
-test('a skill has its words and the tools of its blocks, and limits nothing unless it says so', () => {
+test('a skill has its text and the tools of its blocks, and limits nothing unless it says so', () => {
   const uri = 'matrix://tool/mcp/chronos/alarm_set@0.1.0';
   const text = `§GUIDE\n  Be brief.\nend\n§TOOLS\n  # one\n  ${uri}\nend\n`;
   const path = fileOf(text);
@@ -26,7 +26,7 @@ test('a skill has its words and the tools of its blocks, and limits nothing unle
   assert.deepEqual(readSkill(fileOf(bare)), { path, text: bare, entries: [] });
 });
 
-test('what is wrong with a skill is said with its file and line', () => {
+test('an error in a skill is reported with its file and line', () => {
   const path = fileOf('§TOOLS\n  alarm_set\nend');
   assert.throws(() => readSkill(path), {
     code: 'invalid_request',

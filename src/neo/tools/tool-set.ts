@@ -1,6 +1,6 @@
 /**
- * Neo's tool surface: natural tools are functions of the model's, escalated ones are reached through `core_execute`
- * alone, and `memory_recall` looks into the memory.
+ * Neo's tool surface: natural tools are functions of the model, escalated ones are reached through `core_execute`
+ * alone, and `memory_recall` searches the memory.
  */
 import type { Logger } from '../../kit/log/log.ts';
 import type { ToolSchema } from '../../kit/model/model.ts';
@@ -27,10 +27,10 @@ import {
   textAnswer,
 } from './surface.ts';
 
-/** What models take; other pictures are only mentioned. */
+/** The image types that models support; others are only mentioned. */
 const IMAGE_TYPES = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
 
-/** What a part that cannot be shown holds, at most so much of a server's own words. */
+/** The longest description of a part that cannot be shown, from the server's own text. */
 const WORDS = 200;
 
 const words = (value: unknown): string => (typeof value === 'string' ? value.slice(0, WORDS).toWellFormed() : '');
@@ -40,7 +40,7 @@ function mention(what: string, ...facts: string[]): ToolPart {
   return text(`[${[what, ...facts.filter((fact) => fact !== '')].join(', ')}; not shown]`);
 }
 
-/** How many bytes base64 stands for. */
+/** The number of bytes that base64 encodes. */
 function sizeOf(data: unknown): string {
   if (typeof data !== 'string') return '';
   const padding = /={0,2}$/.exec(data)![0].length;
@@ -75,28 +75,28 @@ function partOf(content: HostContent): ToolPart {
 
 export function answerOf({ content, isError = false }: HostAnswer): ToolAnswer {
   const parts = content.map(partOf);
-  // A model takes an empty result for a failure of the program around it.
+  // A model would take an empty result for a failure.
   if (parts.length === 0)
     parts.push(text(isError ? 'the tool failed and gave no reason' : 'done; the tool said nothing'));
   return { content: parts, isError };
 }
 
-/** Hands a task to the executor and gives back what came of it. Rejects as {@link ToolSurface.dispatch} does. */
+/** Hands a task to the executor and returns its outcome. Rejects like {@link ToolSurface.dispatch}. */
 export type Delegate = (intent: string, context: ToolCallContext) => Promise<ToolAnswer>;
 
-/** Looks into the memory: a digest of what fits the query and the profile. */
+/** Searches the memory: a digest of the findings and the profile. */
 export type Recall = (query: string | undefined) => Promise<string>;
 
 export type ToolSetOptions = {
-  /** Runs the servers of the manifest; none without one. */
+  /** Runs the servers of the manifest; absent without one. */
   host?: ToolHost | undefined;
-  /** Parts of names that escalate, beside those of the house. */
+  /** Parts of names that escalate, beside the built-in ones. */
   patterns: readonly string[];
-  /** What the agent works under. One that limits leaves no other tools to show or call. */
+  /** The agent's skill. A limiting skill removes all other tools. */
   skill?: Skill | undefined;
   delegate?: Delegate | undefined;
   recall?: Recall | undefined;
-  /** Sentences about what was left out before there was a surface. */
+  /** Warnings from before the surface existed. */
   warnings?: readonly string[];
   log: Logger;
 };
@@ -111,7 +111,7 @@ type Bound = {
 
 const byName = ([one]: [string, unknown], [other]: [string, unknown]) => (one < other ? -1 : 1);
 
-/** Sorts what the servers have into the two surfaces. */
+/** Sorts the servers' tools into natural and escalated ones. */
 function bind(tools: readonly HostTool[], patterns: readonly string[]): Bound {
   const natural: [string, HostTool][] = [];
   const escalated: [string, EscalatedTool][] = [];
@@ -137,7 +137,7 @@ function schemaOf({ functionName, definition, alias }: HostTool): ToolSchema {
   return {
     name: functionName,
     description: definition.description ?? `A tool of the server ${alias}.`,
-    // Some endpoints refuse a schema that leaves out what it is a schema of.
+    // Some endpoints refuse a schema without a type.
     parameters: parameters.type === undefined ? { ...parameters, type: 'object' } : parameters,
   };
 }
@@ -145,13 +145,13 @@ function schemaOf({ functionName, definition, alias }: HostTool): ToolSchema {
 const allows = (limit: ReadonlySet<string> | undefined, { functionName, uri }: HostTool) =>
   limit === undefined || limit.has(functionName) || limit.has(uri);
 
-/** Whether a call may be made twice. The manifest's word goes before what a server says of its own tool. */
+/** Whether a call may be made twice. The manifest overrides the server's own hint. */
 function isRepeatable({ sideEffectClass, definition: { annotations } }: HostTool): boolean {
   if (sideEffectClass === 'read' || annotations?.idempotentHint === true) return true;
   return sideEffectClass === undefined && annotations?.readOnlyHint === true;
 }
 
-/** A failure of the host's as the turn needs to know it. */
+/** Translates a failure of the host for the turn. */
 function failureOf(thrown: unknown, tool: HostTool): ToolFailure {
   const message = thrown instanceof Error ? thrown.message : String(thrown);
   const said = typeof thrown === 'object' && thrown !== null ? Reflect.get(thrown, 'mayHaveRun') : undefined;
@@ -164,7 +164,7 @@ export function createToolSet(options: ToolSetOptions): ToolSurface {
   let sorted: readonly HostTool[] = [];
   let latest = bind(sorted, patterns);
 
-  /** The tools there are now; sorted anew only when the host has others. */
+  /** The current tools; sorted anew only when the host's tools have changed. */
   function bound(): Bound {
     const tools = host?.tools() ?? [];
     if (tools !== sorted) {
@@ -217,7 +217,7 @@ export function createToolSet(options: ToolSetOptions): ToolSurface {
     return textAnswer(`unknown tool ${quoted} — ${out}`, true);
   }
 
-  /** A skill without its tools is worth a word, whether they are misspelt or their server is away. */
+  /** A skill with missing tools is a warning, whether they are misspelt or their server is down. */
   function missing(): string[] {
     const there = new Set((host?.tools() ?? []).map(({ uri }) => uri));
     return (skill?.entries ?? [])
@@ -244,7 +244,7 @@ export function createToolSet(options: ToolSetOptions): ToolSurface {
     },
 
     repeatable(name) {
-      // The executor knows a task again by its call.
+      // The executor recognizes a task by the id of its call.
       if (OWN_FUNCTIONS.has(name)) return true;
       const tool = bound().natural.get(name);
       return tool !== undefined && isRepeatable(tool);

@@ -1,6 +1,6 @@
 /**
- * A learner as a process of its own, for the test that kills it. Says on stdout which turns are queued for good, and
- * when all are settled.
+ * A learner as a separate process, for the test that kills it. Prints the durably queued turns, and when all are
+ * settled.
  */
 import { systemClock } from '../../../kit/clock/clock.ts';
 import { createLogger } from '../../../kit/log/log.ts';
