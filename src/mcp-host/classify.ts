@@ -35,9 +35,19 @@ const ESCALATE_WORDS: readonly (readonly [word: string, begins: RegExp])[] = [
 ];
 
 /** A name that begins with one of these words reads or simulates, if the manifest declares the tool as a read. */
-const HARMLESS: ReadonlySet<string> = new Set(['compile', 'test', 'simulate', 'lookup', 'list']);
+const READ_WORDS: ReadonlySet<string> = new Set(['compile', 'test', 'simulate', 'lookup', 'list']);
 /** A name with one of these words does more than its first word says. */
-const FURTHER: ReadonlySet<string> = new Set(['and', 'then', 'or', 'with', 'plus', 'via', 'execute', 'run', 'commit']);
+const CONTINUATION_WORDS: ReadonlySet<string> = new Set([
+  'and',
+  'then',
+  'or',
+  'with',
+  'plus',
+  'via',
+  'execute',
+  'run',
+  'commit',
+]);
 
 const PATTERN = /^[\p{L}\p{N}_.-]{1,64}$/u;
 
@@ -76,9 +86,9 @@ type Classification =
   | { readonly surface: 'escalate'; readonly reason: string };
 
 /** The sign of an effect in a tool's name, independent of its declared class. */
-function suspicion(name: string, more: readonly string[]): string | undefined {
+function effectInName(name: string, extraPatterns: readonly string[]): string | undefined {
   const read = readName(name);
-  for (const part of [...ESCALATE_PATTERNS, ...more]) {
+  for (const part of [...ESCALATE_PATTERNS, ...extraPatterns]) {
     const how = read.contains(part);
     if (how !== undefined) return `its name ${how === 'is' ? 'contains' : 'reads like'} "${part}"`;
   }
@@ -87,35 +97,36 @@ function suspicion(name: string, more: readonly string[]): string | undefined {
 }
 
 /** Whether a word announces a second action, alone or joined with the next word: `and`, `andtransfer`. */
-const goesFurther = (word: string) =>
-  [...FURTHER].some(
+const announcesMore = (word: string) =>
+  [...CONTINUATION_WORDS].some(
     (further) =>
-      word === further || (word.startsWith(further) && suspicion(word.slice(further.length), []) !== undefined),
+      word === further || (word.startsWith(further) && effectInName(word.slice(further.length), []) !== undefined),
   );
 
 /** Whether the name is that of a read or a dry run, which has no effect on its object. */
-function isHarmless(name: string): boolean {
+function isReadOrDryRun(name: string): boolean {
   const { words, isPlain } = readName(name);
   const [first, ...rest] = words;
-  return isPlain && first !== undefined && HARMLESS.has(first) && !rest.some(goesFurther);
+  return isPlain && first !== undefined && READ_WORDS.has(first) && !rest.some(announcesMore);
 }
 
-/** @param more parts of names beside the built-in ones, as {@link readEscalatePatterns} returns them */
-export function classify(tool: Classifiable, more: readonly string[] = []): Classification {
+/** @param extraPatterns parts of names beside the built-in ones, as {@link readEscalatePatterns} returns them */
+export function classify(tool: Classifiable, extraPatterns: readonly string[] = []): Classification {
   const { name, surface, sideEffectClass, annotations } = tool;
   if (surface === 'escalate') return { surface, reason: 'the manifest says so' };
-  const isVouchedFor = sideEffectClass === 'read';
-  const named = suspicion(name, more);
-  if (surface === 'natural') return named === undefined ? { surface } : { surface, despite: named };
-  if (named !== undefined && !(isVouchedFor && isHarmless(name))) return { surface: 'escalate', reason: named };
+  const isDeclaredRead = sideEffectClass === 'read';
+  const nameReason = effectInName(name, extraPatterns);
+  if (surface === 'natural') return nameReason === undefined ? { surface } : { surface, despite: nameReason };
+  if (nameReason !== undefined && !(isDeclaredRead && isReadOrDryRun(name)))
+    return { surface: 'escalate', reason: nameReason };
   if (annotations?.destructiveHint === true) {
     return { surface: 'escalate', reason: 'its server calls it destructive and the manifest does not say otherwise' };
   }
-  if (!isVouchedFor) return { surface: 'escalate', reason: 'the manifest calls it neither a read nor natural' };
+  if (!isDeclaredRead) return { surface: 'escalate', reason: 'the manifest calls it neither a read nor natural' };
   if (!readName(name).isPlain) {
     return { surface: 'escalate', reason: 'its name has letters that may look like others; give its "surface"' };
   }
-  return named === undefined ? { surface: 'natural' } : { surface: 'natural', despite: named };
+  return nameReason === undefined ? { surface: 'natural' } : { surface: 'natural', despite: nameReason };
 }
 
 /**
@@ -130,7 +141,7 @@ export function warningOf(tool: string, found: Classification, isPinned: boolean
 }
 
 /** First words of most names of reads. */
-const LOOKS: ReadonlySet<string> = new Set(
+const READ_VERBS: ReadonlySet<string> = new Set(
   'get list read search find lookup describe show view count status stat query resolve explain history'.split(' '),
 );
 
@@ -140,15 +151,15 @@ const LOOKS: ReadonlySet<string> = new Set(
 export type Proposal = { readonly word: 'read' | 'escalate'; readonly reason: string };
 
 export function propose(name: string, annotations: Readonly<Record<string, unknown>> | undefined): Proposal {
-  const named = suspicion(name, []);
-  if (named !== undefined) return { word: 'escalate', reason: named };
+  const nameReason = effectInName(name, []);
+  if (nameReason !== undefined) return { word: 'escalate', reason: nameReason };
   const { words, isPlain } = readName(name);
   if (!isPlain) return { word: 'escalate', reason: 'its name has letters that may look like others' };
   if (annotations?.destructiveHint === true && annotations.readOnlyHint !== true)
     return { word: 'escalate', reason: 'its server calls it destructive' };
   if (annotations?.readOnlyHint !== true) return { word: 'escalate', reason: 'its server does not call it read-only' };
   const [first = ''] = words;
-  if (!LOOKS.has(first)) return { word: 'escalate', reason: 'its name is not that of a read' };
+  if (!READ_VERBS.has(first)) return { word: 'escalate', reason: 'its name is not that of a read' };
   return { word: 'read', reason: `its name begins with "${first}" and its server calls it read-only` };
 }
 

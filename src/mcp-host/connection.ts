@@ -22,14 +22,14 @@ import type { ServerSpec } from './manifest.ts';
 import { type AnswerSlot, RawAnswers } from './raw-answers.ts';
 import type { ServerLog } from './server-log.ts';
 import { StdioTransport } from './stdio-transport.ts';
-import { AskedForMore } from './tool-call-failure.ts';
+import { InputRequired } from './tool-call-failure.ts';
 import { definitionOf, type ToolDefinition } from './tool-definition.ts';
 
 export type ConnectionOptions = {
   spec: ServerSpec;
   /** Working directory of a child process. */
   cwd: string | undefined;
-  walls: Walls | undefined;
+  sandbox: Walls | undefined;
   clock: Clock;
   output: ServerLog;
   /** The connection has ended; `ending` finishes the sentence "the server …". Called once, and only if it was open. */
@@ -37,7 +37,7 @@ export type ConnectionOptions = {
   /** The server says that its tools have changed. */
   onToolsChanged(): void;
   /** An error occurred that may mean that the server is gone. */
-  onTrouble(): void;
+  onSuspectedLoss(): void;
 };
 
 /** The first revision in which servers need not support the handshake of 2025. */
@@ -45,7 +45,7 @@ const MODERN = '2026-07-28';
 /** The SDK requires a limit; our own limits use our clock. */
 const NO_LIMIT = { timeout: 2 ** 31 - 1 };
 const MOST_TOOLS = 1000;
-const FAREWELL_MS = 1000;
+const SESSION_END_MS = 1000;
 
 type Wire = {
   transport: Transport;
@@ -150,17 +150,17 @@ export class Connection {
   }
 
   #makeWire(): Wire {
-    const { spec, cwd, walls, clock, output } = this.#options;
+    const { spec, cwd, sandbox, clock, output } = this.#options;
     const { link } = spec;
     if (link.kind === 'stdio') {
-      const transport = new StdioTransport({ link, cwd, walls, clock, output, answers: this.#answers });
+      const transport = new StdioTransport({ link, cwd, sandbox, clock, output, answers: this.#answers });
       return { transport, ending: () => transport.ending, close: () => transport.close() };
     }
-    output.begin();
+    output.clearLast();
     const { transport, destroy } = httpWire(link, this.#answers, (why) => this.fail(why));
     const close = async () => {
-      const farewell = withDeadline(clock, FAREWELL_MS, undefined, () => transport.terminateSession());
-      await farewell.catch((error: unknown) => {
+      const sessionEnd = withDeadline(clock, SESSION_END_MS, undefined, () => transport.terminateSession());
+      await sessionEnd.catch((error: unknown) => {
         output.line('host', `the session was not ended: ${describeError(error)}`);
       });
       await transport.close();
@@ -171,7 +171,7 @@ export class Connection {
 
   #onError(error: Error): void {
     this.#options.output.line('host', describeError(error));
-    if (this.#isOpen && !this.#closing) this.#options.onTrouble();
+    if (this.#isOpen && !this.#closing) this.#options.onSuspectedLoss();
   }
 
   #onClose(ending: string): void {
@@ -186,11 +186,11 @@ export class Connection {
   #explain(thrown: unknown): Error {
     const { output, spec } = this.#options;
     const ending = this.#ending ?? this.#wire?.ending();
-    const said = output.lastWords;
+    const lastOutput = output.lastOutput;
     let text = ending ? `it ${ending}` : describeError(thrown);
     for (const secret of spec.secrets) if (secret.length >= 6) text = text.replaceAll(secret, '[hidden]');
     // No cause: the text contains it already, and `describeError` would repeat it.
-    return new Error(said === '' ? text : `${text}; its last output: ${said}`);
+    return new Error(lastOutput === '' ? text : `${text}; its last output: ${lastOutput}`);
   }
 
   /** Ends the connection because of an error of the server. @param why finishes the sentence "the server …" */
@@ -256,7 +256,7 @@ export class Connection {
     const once = { ...options, allowInputRequired: true } as const;
     const result = await this.#answers.during(slot, () => this.#client!.callTool(params, once));
     this.#flood.answered();
-    if (isInputRequiredResult(result)) throw new AskedForMore();
+    if (isInputRequiredResult(result)) throw new InputRequired();
     return result;
   }
 
@@ -293,7 +293,7 @@ const WINDOW_MS = 10_000;
 class FloodGuard {
   readonly #clock: Clock;
   #windowFrom: number;
-  #unasked = 0;
+  #unsolicited = 0;
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -305,13 +305,13 @@ class FloodGuard {
     const now = this.#clock.monotonic();
     if (now - this.#windowFrom > WINDOW_MS) {
       this.#windowFrom = now;
-      this.#unasked = 0;
+      this.#unsolicited = 0;
     }
-    return ++this.#unasked > MOST_MESSAGES;
+    return ++this.#unsolicited > MOST_MESSAGES;
   }
 
   /** One of the messages was the answer to one of our requests. */
   answered(): void {
-    if (this.#unasked > 0) this.#unasked--;
+    if (this.#unsolicited > 0) this.#unsolicited--;
   }
 }

@@ -8,24 +8,24 @@ import { dirname, join } from 'node:path';
 import { runSelftest } from '../chronos-mcp/selftest.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { readToolUri } from '../wire/tool-uri.ts';
-import { Agreement } from './agreement.ts';
 import { bundledManifest, ownToolsFile } from './bundled-programs.ts';
 import { loadManifest, type Manifest, type ServerSpec } from './manifest.ts';
+import { PinnedTools } from './pinned-tools.ts';
 import type { Variables } from './references.ts';
 import { type ToolDefinition, toolDefinitionSchema } from './tool-definition.ts';
 import { type KnownTools, lockPathOf, readKnownTools, readLock, type ToolLock, type ToolPins } from './tool-lock.ts';
 
 /** A manifest and the files beside it. */
-export type AgreedFiles = { manifest: Manifest; lock: ToolLock | undefined; known: KnownTools | undefined };
+export type LockedManifest = { manifest: Manifest; lock: ToolLock | undefined; known: KnownTools | undefined };
 
 /** The tools that a skill names, each with its line. */
-export type SkillNeeds = { readonly path: string; readonly entries: readonly { line: number; uri: string }[] };
+export type SkillRequirements = { readonly path: string; readonly entries: readonly { line: number; uri: string }[] };
 
 /**
  * @param pinned whether the lock beside the manifest is used
  * @throws ReveilleError `invalid_request` for an invalid manifest or lock
  */
-export function readAgreedFiles(manifestPath: string, variables: Variables, pinned = true): AgreedFiles {
+export function readAgreedFiles(manifestPath: string, variables: Variables, pinned = true): LockedManifest {
   const manifest = loadManifest(manifestPath, variables);
   const lock = pinned ? readLock(lockPathOf(manifestPath)) : undefined;
   return { manifest, lock, known: lock && readKnownTools(manifestPath) };
@@ -39,18 +39,18 @@ export function pinsOf(lock: ToolLock | undefined, alias: string): ToolPins | un
 /** The tools that a server offers before it is started; `undefined` where it must be started first. */
 export function offeredBeforeStart(
   spec: ServerSpec,
-  { lock, known }: Pick<AgreedFiles, 'lock' | 'known'>,
+  { lock, known }: Pick<LockedManifest, 'lock' | 'known'>,
 ): readonly ToolDefinition[] | undefined {
   const pins = pinsOf(lock, spec.alias);
   if (!spec.isLazy || spec.version === undefined || !known || !pins || !Object.hasOwn(known, spec.alias))
     return undefined;
   const definitions = known[spec.alias]!;
   // Definitions that differ from the pinned ones are not offered; the server lists its tools when it starts.
-  return new Agreement(spec, pins).differences(definitions).length === 0 ? definitions : undefined;
+  return new PinnedTools(spec, pins).differences(definitions).length === 0 ? definitions : undefined;
 }
 
 /** Whether servers are started at once, so that they can be compared before the daemon reports ready. */
-export function hasServersToStart(files: AgreedFiles): boolean {
+export function hasServersToStart(files: LockedManifest): boolean {
   return files.manifest.servers.some(
     (spec) => spec.lack === undefined && spec.missing.length === 0 && offeredBeforeStart(spec, files) === undefined,
   );
@@ -81,7 +81,7 @@ function ownTools({ link }: ServerSpec): ToolDefinition[] | undefined {
 
 function serverDrift(spec: ServerSpec, pins: ToolPins | undefined): string[] {
   const own = ownTools(spec);
-  if (own) return new Agreement(spec, pins).differences(own);
+  if (own) return new PinnedTools(spec, pins).differences(own);
   const { tools } = spec;
   if (!tools || !pins) return [];
   const remedy = 'correct the manifest, or run `reveille tools pin` after you have reviewed the definition';
@@ -95,7 +95,7 @@ function serverDrift(spec: ServerSpec, pins: ToolPins | undefined): string[] {
   ];
 }
 
-function needDrift(uri: string, { path, servers }: Manifest): string | undefined {
+function requirementDrift(uri: string, { path, servers }: Manifest): string | undefined {
   const wanted = readToolUri(uri);
   const server = servers.find(({ alias }) => alias === wanted?.alias);
   if (!wanted) return 'is not a tool URI';
@@ -109,12 +109,15 @@ function needDrift(uri: string, { path, servers }: Manifest): string | undefined
 }
 
 /** Every difference between the files, one sentence each that begins with the file. */
-export function driftOf({ manifest, lock }: Pick<AgreedFiles, 'manifest' | 'lock'>, skill?: SkillNeeds): string[] {
+export function findDrift(
+  { manifest, lock }: Pick<LockedManifest, 'manifest' | 'lock'>,
+  skill?: SkillRequirements,
+): string[] {
   const ofServers = manifest.servers.flatMap((spec) =>
     serverDrift(spec, pinsOf(lock, spec.alias)).map((one) => `${manifest.path}: server "${spec.alias}": ${one}`),
   );
   const ofSkill = (skill?.entries ?? []).flatMap(({ line, uri }) => {
-    const wrong = needDrift(uri, manifest);
+    const wrong = requirementDrift(uri, manifest);
     return wrong === undefined ? [] : [`${skill!.path}:${line}: ${uri} ${wrong}`];
   });
   return [...ofServers, ...ofSkill];
@@ -125,15 +128,15 @@ export function driftOf({ manifest, lock }: Pick<AgreedFiles, 'manifest' | 'lock
  *
  * @throws ReveilleError `conflict` naming every difference
  */
-export function refuseAnyDrift(files: Pick<AgreedFiles, 'manifest' | 'lock'>, skill?: SkillNeeds): void {
-  refuse([...driftOf(files, skill), ...proxyDrift(files.manifest)]);
+export function refuseAnyDrift(files: Pick<LockedManifest, 'manifest' | 'lock'>, skill?: SkillRequirements): void {
+  reject([...findDrift(files, skill), ...proxyDrift(files.manifest)]);
 }
 
 /** @throws ReveilleError `conflict` naming every difference */
-export function refuseDrift(files: Pick<AgreedFiles, 'manifest' | 'lock'>): void {
-  refuse(driftOf(files));
+export function refuseDrift(files: Pick<LockedManifest, 'manifest' | 'lock'>): void {
+  reject(findDrift(files));
 }
 
-function refuse(found: readonly string[]): void {
+function reject(found: readonly string[]): void {
   if (found.length > 0) throw new ReveilleError('conflict', found.join('\n'), { retryable: false });
 }

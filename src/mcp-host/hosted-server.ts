@@ -7,14 +7,14 @@ import { backoff } from '../kit/clock/backoff.ts';
 import type { CancelTimer, Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
 import type { Walls } from '../kit/process/separation.ts';
-import { Agreement, Mismatch } from './agreement.ts';
 import { Connection, describeError } from './connection.ts';
 import { TimedOut, withDeadline } from './deadline.ts';
 import { HealthWatch } from './health-watch.ts';
 import type { ServerSpec } from './manifest.ts';
+import { PinnedTools, ToolMismatch } from './pinned-tools.ts';
 import type { SeenTools } from './seen-tools.ts';
 import type { ServerLog } from './server-log.ts';
-import { type CallOptions, type CallOutcome, type Standing, ToolCalls } from './tool-calls.ts';
+import { type CallOptions, type CallOutcome, type CallState, ToolCalls } from './tool-calls.ts';
 import type { ToolDefinition } from './tool-definition.ts';
 import type { ToolPins } from './tool-lock.ts';
 import { ToolWatch } from './tool-watch.ts';
@@ -73,7 +73,7 @@ export type HostedServerOptions = {
   /** Its tools when they were first seen. */
   seen: SeenTools;
   cwd: string | undefined;
-  walls: Walls | undefined;
+  sandbox: Walls | undefined;
   clock: Clock;
   log: Logger;
   output: ServerLog;
@@ -92,7 +92,7 @@ export type HostedServerOptions = {
 export const TRIED_AGAIN = '; it is restarted in the background';
 
 /** The outcome of the first start; `differences`: how its tools differ from the declared and pinned ones. */
-export type StartOutcome = { ready: true } | { ready: false; why: string; differences?: readonly string[] };
+export type StartOutcome = { ready: true } | { ready: false; reason: string; differences?: readonly string[] };
 
 /** Waits for a promise, or for the signal if that comes first. */
 async function untilAborted(awaited: Promise<unknown>, signal: AbortSignal | undefined): Promise<void> {
@@ -103,15 +103,15 @@ async function untilAborted(awaited: Promise<unknown>, signal: AbortSignal | und
   await Promise.race([awaited, aborted.promise]).finally(() => signal?.removeEventListener('abort', abort));
 }
 
-function wordsOf({ lastWords }: ServerLog): string {
-  return lastWords === '' ? '' : `; its last output: ${lastWords}`;
+function lastOutputNote({ lastOutput }: ServerLog): string {
+  return lastOutput === '' ? '' : `; its last output: ${lastOutput}`;
 }
 
 export class HostedServer {
   readonly spec: ServerSpec;
   readonly #options: HostedServerOptions;
   readonly #stop = new AbortController();
-  readonly #agreement: Agreement;
+  readonly #pinnedTools: PinnedTools;
   readonly #calls: ToolCalls;
   readonly #delays: RestartDelays;
   readonly #health: HealthWatch;
@@ -127,25 +127,25 @@ export class HostedServer {
   #restarts = 0;
   #cancelRestart: CancelTimer = () => {};
   /** The start that the first call has triggered. */
-  #waking: Promise<unknown> | undefined;
+  #lazyStart: Promise<unknown> | undefined;
 
   constructor(options: HostedServerOptions) {
     this.#options = options;
     this.spec = options.spec;
-    this.#agreement = new Agreement(options.spec, options.pins);
+    this.#pinnedTools = new PinnedTools(options.spec, options.pins);
     this.#delays = new RestartDelays(options.clock, options.restartDelayMs);
     this.#calls = new ToolCalls({
       alias: options.spec.alias,
       clock: options.clock,
-      standing: () => this.#standing,
-      looking: () => this.#tools.looking,
-      onSilence: (connection) => void this.#health.check(connection),
+      callState: () => this.#callState,
+      listing: () => this.#tools.listing,
+      onTimeout: (connection) => void this.#health.check(connection),
     });
     this.#health = new HealthWatch({
       clock: options.clock,
       intervalMs: options.healthIntervalMs,
       timeoutMs: options.healthTimeoutMs,
-      isBusy: () => this.#calls.areUnderWay,
+      isBusy: () => this.#calls.areRunning,
       signal: this.#stop.signal,
     });
     this.#tools = new ToolWatch({
@@ -194,32 +194,32 @@ export class HostedServer {
   async start(): Promise<StartOutcome> {
     const { missing, lack } = this.spec;
     if (lack !== undefined) {
-      this.#become('off', `is off: ${lack}`);
-      return { ready: false, why: lack };
+      this.#setState('off', `is off: ${lack}`);
+      return { ready: false, reason: lack };
     }
     if (missing.length > 0) {
       const why = `refers to ${missing.join(', ')}, which ${missing.length > 1 ? 'are' : 'is'} not set`;
-      this.#become('down', `is not started: it ${why}`);
-      return { ready: false, why };
+      this.#setState('down', `is not started: it ${why}`);
+      return { ready: false, reason: why };
     }
     const { known } = this.#options;
     if (known === undefined) return this.#attempt();
-    this.#become('idle', undefined, known);
+    this.#setState('idle', undefined, known);
     return { ready: true };
   }
 
   /** Calls one of its tools like {@link ToolCalls.call}. An idle server is started and checked first. */
   async call(tool: string, args: Readonly<Record<string, unknown>>, options: CallOptions): Promise<CallOutcome> {
     if (this.#state === 'idle') {
-      this.#waking ??= this.#attempt();
-      await untilAborted(this.#waking, options.signal);
+      this.#lazyStart ??= this.#attempt();
+      await untilAborted(this.#lazyStart, options.signal);
     }
     return this.#calls.call(tool, args, options);
   }
 
   /** Blocks calls of its tools until a person has reviewed them and the host is restarted. */
   quarantine(differences: readonly string[]): void {
-    if (this.#isOver) return;
+    if (this.#hasEnded) return;
     this.#live = undefined;
     const { log } = this.#options;
     // The outcome of the first start reports this itself.
@@ -227,17 +227,17 @@ export class HostedServer {
       log.error({ server: this.spec.alias, differences }, 'a server has changed its tools and is quarantined');
     }
     const why = `its tools are not the declared and pinned ones: ${differences.join('; ')}`;
-    this.#become('quarantined', `is in quarantine, because ${why}`);
+    this.#setState('quarantined', `is in quarantine, because ${why}`);
     // An untrusted process must not go on running.
     void this.#connection?.close();
   }
 
   /** Waits for running calls, at most this long, and ends the server. */
   async close(drainMs: number): Promise<void> {
-    this.#become('closed', undefined, this.#definitions);
+    this.#setState('closed', undefined, this.#definitions);
     this.#cancelRestart();
     this.#health.stop();
-    if (this.#calls.areUnderWay) await this.#calls.drain(drainMs);
+    if (this.#calls.areRunning) await this.#calls.drain(drainMs);
     this.#stop.abort();
     await this.#connection?.close();
     this.#live = undefined;
@@ -246,16 +246,16 @@ export class HostedServer {
 
   /** Opens a connection and checks its tools. The result is also in the state; a restart is already scheduled. */
   async #attempt(): Promise<StartOutcome> {
-    const { spec, cwd, walls, clock, output, startTimeoutMs } = this.#options;
+    const { spec, cwd, sandbox, clock, output, startTimeoutMs } = this.#options;
     const connection: Connection = new Connection({
       spec,
       cwd,
-      walls,
+      sandbox,
       clock,
       output,
       onClosed: (ending) => this.#onClosed(connection, ending),
-      onToolsChanged: () => this.#tools.changed(connection),
-      onTrouble: () => void this.#health.check(connection, spec.link.kind === 'http'),
+      onToolsChanged: () => this.#tools.onChanged(connection),
+      onSuspectedLoss: () => void this.#health.check(connection, spec.link.kind === 'http'),
     });
     this.#connection = connection;
     this.#tools.begin();
@@ -264,31 +264,31 @@ export class HostedServer {
         await connection.open();
         return connection.listTools(signal);
       });
-      this.#agreement.check(tools);
+      this.#pinnedTools.check(tools);
       if (connection.ending !== undefined) throw new Error(`it ${connection.ending}`);
       this.#delays.ready();
-      this.#becomeReady(connection, tools);
+      this.#setReady(connection, tools);
       this.#tools.catchUp(connection);
       return { ready: true };
     } catch (thrown) {
-      const said = wordsOf(output);
+      const outputNote = lastOutputNote(output);
       // This one must have ended before another one is started: it may hold files or ports.
       await connection.close();
       const isLate = thrown instanceof TimedOut;
-      const why = describeError(isLate ? `it was not ready within ${startTimeoutMs} ms${said}` : thrown);
-      if (!(thrown instanceof Mismatch)) {
+      const why = describeError(isLate ? `it was not ready within ${startTimeoutMs} ms${outputNote}` : thrown);
+      if (!(thrown instanceof ToolMismatch)) {
         this.#failed(`did not start: ${why}`);
-        return { ready: false, why };
+        return { ready: false, reason: why };
       }
       const { differences } = thrown;
       this.quarantine(differences);
-      return { ready: false, why, ...(!this.#agreement.isEmpty && { differences }) };
+      return { ready: false, reason: why, ...(!this.#pinnedTools.isEmpty && { differences }) };
     }
   }
 
-  #become(state: ServerState, problem: string | undefined, definitions: readonly ToolDefinition[] = []): void {
+  #setState(state: ServerState, problem: string | undefined, definitions: readonly ToolDefinition[] = []): void {
     // Final states: a pending operation does not restart the server.
-    if (this.#isOver) return;
+    if (this.#hasEnded) return;
     this.#state = state;
     this.#problem = problem;
     this.#definitions = definitions;
@@ -296,14 +296,14 @@ export class HostedServer {
     this.#options.onChange();
   }
 
-  #becomeReady(connection: Connection, tools: readonly ToolDefinition[]): void {
+  #setReady(connection: Connection, tools: readonly ToolDefinition[]): void {
     // A watch that began now would not be ended while the host closes.
-    if (this.#isOver) return;
+    if (this.#hasEnded) return;
     this.#live = connection;
     this.#health.watch(connection);
     this.#compare(tools);
     // Last: a listener may quarantine the server at once.
-    this.#become('ready', undefined, tools);
+    this.#setState('ready', undefined, tools);
   }
 
   /** Detects that a server changes its tools although they are not pinned. */
@@ -317,22 +317,22 @@ export class HostedServer {
     this.#changes = changes;
   }
 
-  get #standing(): Standing {
+  get #callState(): CallState {
     if (this.#state === 'ready' && this.#live) return { connection: this.#live, definitions: this.#definitions };
     const why = this.#state === 'closed' ? 'is being stopped' : (this.#problem ?? 'is not ready');
     return { why, isTrusted: this.#state !== 'quarantined' && this.#state !== 'off' };
   }
 
-  get #isOver(): boolean {
+  get #hasEnded(): boolean {
     return this.#state === 'closed' || this.#state === 'quarantined';
   }
 
   /** The server is down and will be restarted. */
   #failed(problem: string): void {
-    if (this.#isOver) return;
+    if (this.#hasEnded) return;
     const delayMs = this.#delays.next();
     this.#options.log.warn({ server: this.spec.alias, problem, retry_in_ms: delayMs }, 'an MCP server is down');
-    this.#become('down', `${problem}${TRIED_AGAIN}`);
+    this.#setState('down', `${problem}${TRIED_AGAIN}`);
     this.#cancelRestart = this.#options.clock.after(delayMs, () => void this.#restart());
   }
 
@@ -349,13 +349,13 @@ export class HostedServer {
     if (connection !== this.#live) return;
     this.#live = undefined;
     this.#delays.lost();
-    this.#failed(`${ending}${wordsOf(this.#options.output)}`);
+    this.#failed(`${ending}${lastOutputNote(this.#options.output)}`);
   }
 
   /** Handles a fresh list of tools after the server reported a change. */
   #onListed(connection: Connection, tools: readonly ToolDefinition[]): void {
-    const differences = this.#agreement.differences(tools);
+    const differences = this.#pinnedTools.differences(tools);
     if (differences.length > 0) this.quarantine(differences);
-    else this.#becomeReady(connection, tools);
+    else this.#setReady(connection, tools);
   }
 }

@@ -60,7 +60,7 @@ function tapped(body: ReadableStream<Uint8Array>, isEvents: boolean, answers: Ra
     refuseDepth(text.toString('utf8'), 'a message of the server');
     if (!answers.areAwaited) return;
     try {
-      answers.came(JSON.parse(text.toString('utf8')), text);
+      answers.onReceived(JSON.parse(text.toString('utf8')), text);
     } catch {
       // The SDK rejects text that is not a message.
     }
@@ -92,7 +92,7 @@ class TappedHttpTransport extends StreamableHTTPClientTransport {
     message: JSONRPCMessage,
     options?: Parameters<StreamableHTTPClientTransport['send']>[1],
   ): Promise<void> {
-    this.#answers.sent(message);
+    this.#answers.onSent(message);
     return super.send(message, options);
   }
 }

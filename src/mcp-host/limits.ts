@@ -74,7 +74,7 @@ export function parseLimits(prefix: string, settings: Settings): Partial<HostLim
 }
 
 /** The names of the limits in a manifest. */
-const WRITTEN = {
+const MANIFEST_NAMES = {
   startTimeoutMs: 'spawn_timeout_ms',
   callTimeoutMs: 'call_timeout_ms',
   outputTokens: 'output_tokens',
@@ -84,15 +84,15 @@ const WRITTEN = {
 } as const satisfies Record<keyof HostLimits, keyof ManifestLimits>;
 
 /** The effective limits: the given value, else the manifest's, else the default. */
-export function limitsOf(given: Partial<HostLimits> = {}, manifest: ManifestLimits = {}): HostLimits {
+export function resolveLimits(given: Partial<HostLimits> = {}, manifest: ManifestLimits = {}): HostLimits {
   const names = Object.keys(HOST_LIMITS) as (keyof HostLimits)[];
   return Object.fromEntries(
-    names.map((name) => [name, given[name] ?? manifest[WRITTEN[name]] ?? HOST_LIMITS[name]]),
+    names.map((name) => [name, given[name] ?? manifest[MANIFEST_NAMES[name]] ?? HOST_LIMITS[name]]),
   ) as HostLimits;
 }
 
 /** The limits as text for `reveille neo tools` and `reveille doctor`. */
-export function limitWords({ startTimeoutMs, callTimeoutMs, outputTokens, ...rest }: HostLimits): string {
+export function describeLimits({ startTimeoutMs, callTimeoutMs, outputTokens, ...rest }: HostLimits): string {
   const { healthIntervalMs, healthTimeoutMs, restartDelayMs } = rest;
   return [
     `a server has ${startTimeoutMs} ms to start and ${callTimeoutMs} ms for a call`,

@@ -38,7 +38,7 @@ export type StdioLink = {
   /** Folders that it may write to. */
   writable?: readonly string[] | undefined;
   /** The view of the sandbox in which it runs. */
-  room?: Room | undefined;
+  sandboxView?: Room | undefined;
 };
 export type HttpLink = { kind: 'http'; url: string; headers: Readonly<Record<string, string>> };
 
@@ -79,12 +79,12 @@ export type Manifest = {
 const LONGEST_FILE_BYTES = 1024 * 1024;
 
 /** Fields of a server whose values may be secrets, entered by mistake. */
-const DELICATE = new Set(['env', 'headers', 'args', 'url', 'command']);
+const SENSITIVE_FIELDS = new Set(['env', 'headers', 'args', 'url', 'command']);
 
 /** The paths whose values must not be repeated in an error: possible secrets, and objects that may contain one. */
 function hiddenFields(value: unknown, path: readonly string[] = []): string[] {
-  const delicate = path.some((key) => DELICATE.has(key));
-  if (typeof value !== 'object' || value === null) return delicate ? [path.join('.')] : [];
+  const sensitive = path.some((key) => SENSITIVE_FIELDS.has(key));
+  if (typeof value !== 'object' || value === null) return sensitive ? [path.join('.')] : [];
   return [path.join('.'), ...Object.entries(value).flatMap(([key, member]) => hiddenFields(member, [...path, key]))];
 }
 
@@ -97,46 +97,55 @@ class Problems {
   }
 }
 
-type Reading = { problems: Problems; path: readonly (string | number)[]; variables: Variables };
-type Texts = { named: Set<string>; missing: Set<string>; secrets: Set<string> };
+type ReadContext = { problems: Problems; path: readonly (string | number)[]; variables: Variables };
+type References = { named: Set<string>; missing: Set<string>; secrets: Set<string> };
 
-function resolveInto(texts: Texts, text: string, variables: Variables, listed = false): string {
+function resolveInto(references: References, text: string, variables: Variables, listed = false): string {
   const { value, named, missing, secrets } = resolveReferences(text, variables, listed);
-  for (const name of named) texts.named.add(name);
-  for (const name of missing) texts.missing.add(name);
-  for (const secret of secrets) texts.secrets.add(secret);
+  for (const name of named) references.named.add(name);
+  for (const name of missing) references.missing.add(name);
+  for (const secret of secrets) references.secrets.add(secret);
   return value;
 }
 
 /** `env` or `headers`, resolved; a literal secret is a problem. */
-function readAssignments(member: 'env' | 'headers', server: ManifestServer, reading: Reading, texts: Texts) {
+function readAssignments(
+  member: 'env' | 'headers',
+  server: ManifestServer,
+  context: ReadContext,
+  references: References,
+) {
   const values: Record<string, string> = {};
   for (const { name, text, key } of assignmentsOf(server[member])) {
-    const path = [...reading.path, member, key];
+    const path = [...context.path, member, key];
     const listed = typeof key === 'number';
     const literal = literalOf(text, listed);
     const isLiteral = literal === text;
     if (looksSecret(literal) || (isLiteral && text !== '' && namesSecret(name))) {
       const variable = name.toUpperCase().replace(/[^A-Z0-9]+/g, '_');
       const remedy = listed ? `"${name}=$env:${variable}"` : `"\${${variable}}"`;
-      reading.problems.add(path, `holds a secret; write ${remedy} and set the variable ${variable} instead`);
+      context.problems.add(path, `holds a secret; write ${remedy} and set the variable ${variable} instead`);
     }
-    if (Object.hasOwn(values, name)) reading.problems.add(path, `sets ${name} a second time`);
-    values[name] = resolveInto(texts, text, reading.variables, listed);
-    if (namesSecret(name) && values[name] !== '') texts.secrets.add(values[name]);
+    if (Object.hasOwn(values, name)) context.problems.add(path, `sets ${name} a second time`);
+    values[name] = resolveInto(references, text, context.variables, listed);
+    if (namesSecret(name) && values[name] !== '') references.secrets.add(values[name]);
   }
   return values;
 }
 
-function readCommand(server: ManifestServer, reading: Reading, texts: Texts): readonly [string, ...string[]] {
-  const { problems, path, variables } = reading;
+function readCommand(
+  server: ManifestServer,
+  context: ReadContext,
+  references: References,
+): readonly [string, ...string[]] {
+  const { problems, path, variables } = context;
   try {
     const [program, ...words] = splitCommand(server.command ?? '');
     const resolve = (text: string, at: readonly (string | number)[]) => {
       if (looksSecret(literalOf(text))) {
         problems.add([...path, ...at], 'holds a secret; put it into "env", as a reference to a variable');
       }
-      return resolveInto(texts, text, variables);
+      return resolveInto(references, text, variables);
     };
     return [
       resolve(program, ['command']),
@@ -150,26 +159,26 @@ function readCommand(server: ManifestServer, reading: Reading, texts: Texts): re
   }
 }
 
-function readUrl(server: ManifestServer, reading: Reading, texts: Texts): string {
-  const path = [...reading.path, 'url'];
+function readUrl(server: ManifestServer, context: ReadContext, references: References): string {
+  const path = [...context.path, 'url'];
   const text = server.url ?? '';
   if (looksSecret(literalOf(text))) {
-    reading.problems.add(path, 'holds a secret; put it into "headers", as a reference to a variable');
+    context.problems.add(path, 'holds a secret; put it into "headers", as a reference to a variable');
   }
-  const before = texts.missing.size;
-  const url = resolveInto(texts, text, reading.variables);
-  if (texts.missing.size > before) return url;
+  const before = references.missing.size;
+  const url = resolveInto(references, text, context.variables);
+  if (references.missing.size > before) return url;
   const parsed = URL.parse(url);
   if (parsed === null || !/^https?:$/.test(parsed.protocol)) {
-    reading.problems.add(path, 'must be an http:// or https:// address');
+    context.problems.add(path, 'must be an http:// or https:// address');
   } else if (parsed.username !== '' || parsed.password !== '') {
-    reading.problems.add(path, 'must not hold a user name or a password; put them into "headers"');
+    context.problems.add(path, 'must not hold a user name or a password; put them into "headers"');
   }
   return url;
 }
 
 /** Fields of the other transport, and missing fields of this one. */
-function checkShape(server: ManifestServer, kind: 'stdio' | 'http', { problems, path }: Reading): void {
+function checkShape(server: ManifestServer, kind: 'stdio' | 'http', { problems, path }: ReadContext): void {
   const [needed, foreign] =
     kind === 'stdio'
       ? (['command', ['url', 'headers']] as const)
@@ -181,7 +190,7 @@ function checkShape(server: ManifestServer, kind: 'stdio' | 'http', { problems, 
 }
 
 /** The unmet needs of a server as one sentence; `undefined` when all are met. */
-function lackOf({ needs }: ManifestServer, variables: Variables): string | undefined {
+function unmetNeedOf({ needs }: ManifestServer, variables: Variables): string | undefined {
   const { PATH } = inheritedVariables(variables);
   const unmet = needs?.find(
     ({ programs = [], variables: names = [] }) =>
@@ -197,25 +206,25 @@ function lackOf({ needs }: ManifestServer, variables: Variables): string | undef
 }
 
 /** Skips a folder whose variable is not set. */
-function readWritable(writable: readonly string[], { variables }: Reading, texts: Texts): string[] {
+function readWritable(writable: readonly string[], { variables }: ReadContext, references: References): string[] {
   return writable.flatMap((text) => {
-    const path = resolveInto(texts, text, variables);
+    const path = resolveInto(references, text, variables);
     return path === '' ? [] : [`${resolve(path)}/`];
   });
 }
 
-function readRoom(
+function readSandboxView(
   { writable, network = false }: NonNullable<ManifestServer['room']>,
-  { variables }: Reading,
-  texts: Texts,
+  { variables }: ReadContext,
+  references: References,
 ): Room {
-  return { writable: writable.map((text) => resolve(resolveInto(texts, text, variables))), readable: [], network };
+  return { writable: writable.map((text) => resolve(resolveInto(references, text, variables))), readable: [], network };
 }
 
 function readTools(
   { tools }: ManifestServer,
   allowed: readonly SideEffectClass[] | undefined,
-  { problems, path }: Reading,
+  { problems, path }: ReadContext,
 ): ReadonlyMap<string, DeclaredTool> | undefined {
   if (tools === undefined) return undefined;
   const declared = new Map<string, DeclaredTool>();
@@ -235,32 +244,32 @@ function readTools(
 function readServer(
   server: ManifestServer,
   allowed: readonly SideEffectClass[] | undefined,
-  reading: Reading,
+  context: ReadContext,
 ): ServerSpec {
   const kind = server.transport ?? (server.command === undefined && server.url !== undefined ? 'http' : 'stdio');
-  const texts: Texts = { named: new Set(), missing: new Set(), secrets: new Set() };
-  const env = readAssignments('env', server, reading, texts);
-  const headers = readAssignments('headers', server, reading, texts);
-  checkShape(server, kind, reading);
+  const references: References = { named: new Set(), missing: new Set(), secrets: new Set() };
+  const env = readAssignments('env', server, context, references);
+  const headers = readAssignments('headers', server, context, references);
+  checkShape(server, kind, context);
   const link: StdioLink | HttpLink =
     kind === 'http'
-      ? { kind, url: server.url === undefined ? '' : readUrl(server, reading, texts), headers }
+      ? { kind, url: server.url === undefined ? '' : readUrl(server, context, references), headers }
       : {
           kind,
-          command: server.command === undefined ? [''] : readCommand(server, reading, texts),
-          env: { ...inheritedVariables(reading.variables), ...env },
-          ...(server.writable && { writable: readWritable(server.writable, reading, texts) }),
-          ...(server.room && { room: readRoom(server.room, reading, texts) }),
+          command: server.command === undefined ? [''] : readCommand(server, context, references),
+          env: { ...inheritedVariables(context.variables), ...env },
+          ...(server.writable && { writable: readWritable(server.writable, context, references) }),
+          ...(server.room && { sandboxView: readSandboxView(server.room, context, references) }),
         };
-  for (const name of new Set([...texts.named, ...Object.keys(env)].filter(isWithheldFromServers))) {
+  for (const name of new Set([...references.named, ...Object.keys(env)].filter(isWithheldFromServers))) {
     const what = `names ${name}, which is reserved for the daemons of Reveille and is never passed to an MCP server; remove it`;
-    reading.problems.add(reading.path, what);
+    context.problems.add(context.path, what);
   }
   const required = server.required ?? false;
-  const missing = [...texts.missing];
+  const missing = [...references.missing];
   if (required && missing.length > 0) {
     const what = `is required and refers to ${missing.join(', ')}, which ${missing.length > 1 ? 'are' : 'is'} not set`;
-    reading.problems.add(reading.path, what);
+    context.problems.add(context.path, what);
   }
   return {
     alias: server.alias,
@@ -268,17 +277,17 @@ function readServer(
     required,
     isLazy: server.start === 'lazy',
     isPerUser: server.per_user === true,
-    lack: lackOf(server, reading.variables),
-    tools: readTools(server, allowed, reading),
+    lack: unmetNeedOf(server, context.variables),
+    tools: readTools(server, allowed, context),
     link,
-    variables: [...texts.named],
+    variables: [...references.named],
     missing,
-    secrets: [...texts.secrets],
+    secrets: [...references.secrets],
   };
 }
 
 /** Formats problems as lines that an editor can jump to. */
-function refuse(path: string, problems: readonly { place: Place; sentence: string }[]): never {
+function reject(path: string, problems: readonly { place: Place; sentence: string }[]): never {
   const lines = problems.map(({ place, sentence }) => `${path}:${place.line}:${place.column}: ${sentence}`);
   throw new ReveilleError('invalid_request', [...new Set(lines)].join('\n'));
 }
@@ -301,7 +310,7 @@ function parse(path: string, text: string): PlacedJson {
     return readPlacedJson(text);
   } catch (thrown) {
     if (!(thrown instanceof JsonSyntaxError)) throw thrown;
-    return refuse(path, [{ place: thrown.place, sentence: `this is not JSON: ${thrown.message}` }]);
+    return reject(path, [{ place: thrown.place, sentence: `this is not JSON: ${thrown.message}` }]);
   }
 }
 
@@ -316,12 +325,12 @@ export function loadManifest(path: string, variables: Variables): Manifest {
   const { text, sha256 } = readText(path);
   const { value, placeOf } = parse(path, text);
   const checked = checkInput(agentManifestSchema, value, hiddenFields(value));
-  const refuseAll = (found: readonly Problem[]): never =>
-    refuse(
+  const rejectAll = (found: readonly Problem[]): never =>
+    reject(
       path,
       found.map((problem) => ({ place: placeOf(problem.path), sentence: problem.sentence })),
     );
-  if ('problems' in checked) return refuseAll(checked.problems);
+  if ('problems' in checked) return rejectAll(checked.problems);
   const manifest = checked.value;
   const problems = new Problems();
   const seen = new Set<string>();
@@ -331,7 +340,7 @@ export function loadManifest(path: string, variables: Variables): Manifest {
     seen.add(server.alias);
     return readServer(server, manifest.allowed_side_effects, { problems, path: at, variables });
   });
-  if (problems.found.length > 0) return refuseAll(problems.found);
+  if (problems.found.length > 0) return rejectAll(problems.found);
   return { path, sha256, agent: manifest.agent, servers, limits: manifest.limits };
 }
 

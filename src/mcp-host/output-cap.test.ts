@@ -86,11 +86,11 @@ test('the oldest files go when the folder is full, never the newest', () => {
   const path = join(root, 'full');
   mkdirSync(path);
   const small = new SpillFolder(path, 250);
-  const kept = ['a', 'b', 'c', 'd'].map((letter) => small.keep(letter.repeat(100), 'txt'));
+  const kept = ['a', 'b', 'c', 'd'].map((letter) => small.store(letter.repeat(100), 'txt'));
   assert.deepEqual(
     readdirSync(path).sort(),
     kept.slice(2).map((file) => file.slice(path.length + 1)),
   );
-  const large = small.keep('e'.repeat(1000), 'txt');
+  const large = small.store('e'.repeat(1000), 'txt');
   assert.deepEqual(readdirSync(path), [large.slice(path.length + 1)]);
 });

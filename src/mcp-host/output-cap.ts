@@ -5,7 +5,7 @@ import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/client'
 import { parseForeignJson } from '../wire/json.ts';
 import type { RawAnswer } from './raw-answers.ts';
 import type { SpillFolder } from './spill-folder.ts';
-import type { InBand, WithoutResult } from './tool-call-failure.ts';
+import type { InBandAnswer, WithoutResult } from './tool-call-failure.ts';
 
 /** The result of a tool, for a model and for programs. */
 export type ToolResult = {
@@ -29,7 +29,7 @@ export type ToolResult = {
 /** Bytes of UTF-8 per token; a rough estimate that needs no tokenizer. */
 const BYTES_PER_TOKEN = 4;
 /** The share of the remaining text that is kept from the beginning. */
-const HEAD = 0.75;
+const HEAD_SHARE = 0.75;
 
 /** The text of a block, if it has any. */
 function textOf(block: ContentBlock): string | undefined {
@@ -48,16 +48,20 @@ function boundaryBefore(bytes: Buffer, at: number): number {
 /** Beginning and end of a text, with a notice in place of the omitted middle. */
 function abridge(text: string, maxBytes: number, notice: (leftOutBytes: number) => string): string {
   const bytes = Buffer.from(text);
-  const headEnd = boundaryBefore(bytes, Math.floor(maxBytes * HEAD));
-  const tailFrom = boundaryBefore(bytes, bytes.length - Math.floor(maxBytes * (1 - HEAD)));
+  const headEnd = boundaryBefore(bytes, Math.floor(maxBytes * HEAD_SHARE));
+  const tailFrom = boundaryBefore(bytes, bytes.length - Math.floor(maxBytes * (1 - HEAD_SHARE)));
   const [head, tail] = [bytes.toString('utf8', 0, headEnd), bytes.toString('utf8', tailFrom)];
   return `${head}\n\n${notice(tailFrom - headEnd)}\n\n${tail}`;
 }
 
 /** Stores content if the disk accepts it. @returns a note on its location, and its path */
-function keep(folder: SpillFolder, content: string | Uint8Array, extension: string): { words: string; path?: string } {
+function storeWhole(
+  folder: SpillFolder,
+  content: string | Uint8Array,
+  extension: string,
+): { words: string; path?: string } {
   try {
-    const path = folder.keep(content, extension);
+    const path = folder.store(content, extension);
     return { words: `the whole output is in ${path}`, path };
   } catch (thrown) {
     // A full disk must not turn a successful call into a failed one.
@@ -72,10 +76,10 @@ function withoutLongBlobs(content: readonly ContentBlock[], maxBytes: number, fo
     if (block.type !== 'resource' || !('blob' in block.resource) || block.resource.blob.length <= maxBytes)
       return block;
     const bytes = Buffer.from(block.resource.blob, 'base64');
-    const { words, path } = keep(folder, bytes, 'bin');
+    const { words: note, path } = storeWhole(folder, bytes, 'bin');
     if (path !== undefined) spilled.push(path);
     const { uri, mimeType = 'application/octet-stream' } = block.resource;
-    return { type: 'text', text: `[${uri}: ${bytes.length} bytes of ${mimeType}; ${words}]` };
+    return { type: 'text', text: `[${uri}: ${bytes.length} bytes of ${mimeType}; ${note}]` };
   });
 }
 
@@ -92,9 +96,9 @@ export function capOutput(result: CallToolResult, maxTokens: number, folder: Spi
   // The blank lines between the texts count the overhead of a block.
   const whole = texts.join('\n\n');
   if (Buffer.byteLength(whole) > maxBytes) {
-    const { words, path } = keep(folder, whole, 'txt');
+    const { words: note, path } = storeWhole(folder, whole, 'txt');
     if (path !== undefined) spilled.push(path);
-    const text = abridge(whole, maxBytes, (leftOut) => `[${leftOut} bytes are left out here; ${words}]`);
+    const text = abridge(whole, maxBytes, (leftOut) => `[${leftOut} bytes are left out here; ${note}]`);
     const at = content.findIndex((block) => textOf(block) !== undefined);
     content = content.flatMap((block, index): ContentBlock[] => {
       if (index === at) return [{ type: 'text', text }];
@@ -110,7 +114,7 @@ export function capOutput(result: CallToolResult, maxTokens: number, folder: Spi
 }
 
 /** An answer of the host in place of the tool's. */
-export function inBandError({ inBand, withoutResult }: InBand): ToolResult {
+export function inBandError({ inBand, withoutResult }: InBandAnswer): ToolResult {
   return { content: [{ type: 'text', text: inBand }], isError: true, withoutResult };
 }
 
@@ -139,17 +143,17 @@ function isJsonOf(text: string, json: string): boolean {
 }
 
 /** Whether the blocks already contain the structured content. */
-function isTold(structured: unknown, json: string, content: readonly ContentBlock[]): boolean {
+function containsStructured(structured: unknown, json: string, content: readonly ContentBlock[]): boolean {
   if (content.some((block) => block.type === 'text' && isJsonOf(block.text, json))) return true;
-  const [wanted, there] = [new Set<string>(), new Set<string>()];
-  if (!collectTexts(structured, wanted)) return false;
-  collectTexts(content, there);
-  return wanted.size > 0 && wanted.isSubsetOf(there);
+  const [expected, present] = [new Set<string>(), new Set<string>()];
+  if (!collectTexts(structured, expected)) return false;
+  collectTexts(content, present);
+  return expected.size > 0 && expected.isSubsetOf(present);
 }
 
 /** The blocks of a result, plus one for structured content that no block contains. */
 export function blocksOf({ content, structuredContent }: CallToolResult): ContentBlock[] {
   if (structuredContent === undefined) return content;
   const json = JSON.stringify(structuredContent);
-  return isTold(structuredContent, json, content) ? content : [...content, { type: 'text', text: json }];
+  return containsStructured(structuredContent, json, content) ? content : [...content, { type: 'text', text: json }];
 }

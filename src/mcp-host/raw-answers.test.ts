@@ -8,8 +8,8 @@ async function sourceOf(text: string): Promise<string | undefined> {
   const answers = new RawAnswers();
   const slot: AnswerSlot = {};
   await answers.during(slot, async () => {
-    answers.sent({ jsonrpc: '2.0', id: 7, method: 'tools/call' } as JSONRPCMessage);
-    answers.came(JSON.parse(text), Buffer.from(text));
+    answers.onSent({ jsonrpc: '2.0', id: 7, method: 'tools/call' } as JSONRPCMessage);
+    answers.onReceived(JSON.parse(text), Buffer.from(text));
   });
   return slot.raw?.source;
 }

@@ -24,8 +24,8 @@ function sourceIn(message: string): string | undefined {
   const structured = sliceAt(message, ['result', 'structuredContent']);
   if (structured !== undefined) return structured;
   const blocks = elementsOf(sliceAt(message, ['result', 'content']) ?? 'null') ?? [];
-  const said = blocks.length === 1 ? sliceAt(blocks[0]!, ['text']) : undefined;
-  const text: unknown = said === undefined ? undefined : JSON.parse(said);
+  const onlyText = blocks.length === 1 ? sliceAt(blocks[0]!, ['text']) : undefined;
+  const text: unknown = onlyText === undefined ? undefined : JSON.parse(onlyText);
   if (typeof text !== 'string' || !/^\s*[[{]/.test(text)) return undefined;
   try {
     // The text comes from the server and need not be JSON, although it begins like it.
@@ -59,7 +59,7 @@ export class RawAnswers {
   }
 
   /** For transports: a message is about to be sent. */
-  sent(message: JSONRPCMessage): void {
+  onSent(message: JSONRPCMessage): void {
     const slot = this.#calls.getStore();
     if (slot && 'method' in message && 'id' in message) this.#awaited.set(Number(message.id), slot);
   }
@@ -69,7 +69,7 @@ export class RawAnswers {
    *
    * @param text the bytes of its JSON text, without the transport's framing
    */
-  came(message: unknown, text: Uint8Array): void {
+  onReceived(message: unknown, text: Uint8Array): void {
     if (!this.areAwaited) return;
     // Over HTTP, one list may contain several.
     const several = Array.isArray(message);

@@ -61,8 +61,8 @@ const isList = (given: Record<string, string> | readonly string[]): given is rea
  * @param listed as in {@link resolveReferences}
  */
 export function literalOf(text: string, listed = false): string {
-  if (!listed) return text.replace(REFERENCE, (_, _variable: string, otherwise = '') => otherwise);
-  return text.replace(LIST_REFERENCE, (_, _short?: string, _variable?: string, otherwise = '') => otherwise);
+  if (!listed) return text.replace(REFERENCE, (_, _variable: string, fallback = '') => fallback);
+  return text.replace(LIST_REFERENCE, (_, _short?: string, _variable?: string, fallback = '') => fallback);
 }
 
 /**
@@ -74,20 +74,20 @@ export function resolveReferences(text: string, variables: Variables, listed = f
   const named: string[] = [];
   const missing: string[] = [];
   const secrets: string[] = [];
-  const put = (variable: string, otherwise: string | undefined): string => {
+  const substitute = (variable: string, fallback: string | undefined): string => {
     named.push(variable);
     const found = variables[variable];
     if (found === undefined || found === '') {
-      if (otherwise === undefined) missing.push(variable);
-      return otherwise ?? '';
+      if (fallback === undefined) missing.push(variable);
+      return fallback ?? '';
     }
     if (namesSecret(variable) || looksSecret(found)) secrets.push(found);
     return found;
   };
   const value = listed
-    ? text.replace(LIST_REFERENCE, (_, short: string | undefined, long: string, otherwise?: string) =>
-        put(short ?? long, short === undefined ? otherwise : undefined),
+    ? text.replace(LIST_REFERENCE, (_, short: string | undefined, long: string, fallback?: string) =>
+        substitute(short ?? long, short === undefined ? fallback : undefined),
       )
-    : text.replace(REFERENCE, (_, variable: string, otherwise?: string) => put(variable, otherwise));
+    : text.replace(REFERENCE, (_, variable: string, fallback?: string) => substitute(variable, fallback));
   return { value, named, missing, secrets };
 }

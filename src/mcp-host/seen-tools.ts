@@ -39,7 +39,7 @@ export function changedParts(before: SeenTool, now: ToolDefinition): string {
   if (old === undefined) return 'description, schema or annotations';
   const same = (one: unknown, other: unknown) =>
     one === undefined || other === undefined ? one === other : canonicalJson(one) === canonicalJson(other);
-  const parts = PARTS.filter(([member]) => !same(old[member], now[member])).map(([, words]) => words);
+  const parts = PARTS.filter(([member]) => !same(old[member], now[member])).map(([, label]) => label);
   return parts.length > 1 ? `${parts.slice(0, -1).join(', ')} and ${parts.at(-1)}` : (parts[0] ?? 'definition');
 }
 
@@ -57,7 +57,7 @@ function differences(before: SeenServer, live: readonly ToolDefinition[]): strin
   return [...now, ...gone.map((name) => `${JSON.stringify(name)} was removed`)];
 }
 
-function seenAs(definition: ToolDefinition): SeenTool {
+function toSeenTool(definition: ToolDefinition): SeenTool {
   const kept = definitionOf(definition);
   const sha256 = digestOf(definition);
   return JSON.stringify(kept).length > LONGEST_KEPT ? { sha256 } : { sha256, definition: kept };
@@ -89,7 +89,7 @@ export class SeenTools {
 
   /** Stores the tools that a person approved, or the first seen ones. */
   agree(alias: string, live: readonly ToolDefinition[]): void {
-    const tools = Object.fromEntries(live.map((definition) => [definition.name, seenAs(definition)]));
+    const tools = Object.fromEntries(live.map((definition) => [definition.name, toSeenTool(definition)]));
     const servers = this.#read();
     if (Object.hasOwn(servers, alias) && canonicalJson(servers[alias]) === canonicalJson(tools)) return;
     this.#write({ ...servers, [alias]: tools });
@@ -108,10 +108,10 @@ export class SeenTools {
   }
 
   #write(servers: Readonly<Record<string, SeenServer>>): void {
-    const draft = `${this.#path}.${process.pid}.new`;
+    const temporaryPath = `${this.#path}.${process.pid}.new`;
     try {
-      writeFileSync(draft, `${JSON.stringify({ seen_version: 1, servers })}\n`, { mode: 0o600 });
-      renameSync(draft, this.#path);
+      writeFileSync(temporaryPath, `${JSON.stringify({ seen_version: 1, servers })}\n`, { mode: 0o600 });
+      renameSync(temporaryPath, this.#path);
     } catch (err) {
       this.#log.warn({ err, file: this.#path }, 'the tool definitions of a server cannot be stored');
     }

@@ -19,10 +19,10 @@ test('lines are assembled from chunks, without control characters and secrets', 
   const { log, text } = makeLog(t, ['my-secret', 'my-secret-longer']);
   const bytes = Buffer.from('first \u001b[31mred\u001b[0m wörld\u0007\nkey my-secret-longer and my-secret\npartial');
   for (const byte of bytes) log.stderr(Buffer.from([byte]));
-  assert.equal(log.lastWords, 'first red wörld | key [hidden] and [hidden] | partial');
+  assert.equal(log.lastOutput, 'first red wörld | key [hidden] and [hidden] | partial');
   assert.match(text(), /^2026-06-15T08:10:00\.000Z stderr first red wörld\n.* stderr key \[hidden\] and \[hidden\]\n/);
-  log.begin();
-  assert.equal(log.lastWords, '');
+  log.clearLast();
+  assert.equal(log.lastOutput, '');
 });
 
 test('a flood is cut off within the second, and a long file is rotated', async (t) => {
@@ -44,13 +44,13 @@ test('a flood is cut off within the second, and a long file is rotated', async (
 test('a line without end is stored in part', (t) => {
   const { log } = makeLog(t);
   for (let chunk = 0; chunk < 100; chunk++) log.stderr(Buffer.alloc(65_536, 'x'));
-  assert.equal(log.lastWords.length, 401);
+  assert.equal(log.lastOutput.length, 401);
 });
 
 test('the last output is never cut in the middle of a character', (t) => {
   const { log } = makeLog(t);
   for (const tail of ['', 'x']) {
     log.line('stderr', `${'🔔'.repeat(300)}${tail}`);
-    assert.ok(log.lastWords.isWellFormed());
+    assert.ok(log.lastOutput.isWellFormed());
   }
 });

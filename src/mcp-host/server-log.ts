@@ -63,7 +63,7 @@ export class ServerLog {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
       this.#bytes = statSync(this.path, { throwIfNoEntry: false })?.size ?? 0;
     } catch (err) {
-      this.#tellBroken(err);
+      this.#warnBroken(err);
     }
   }
 
@@ -85,7 +85,7 @@ export class ServerLog {
   }
 
   /** The server's last output as one short line, for an error message. */
-  get lastWords(): string {
+  get lastOutput(): string {
     const partial = this.#partial.trim();
     if (partial !== '') this.line('stderr', this.#partial);
     this.#partial = '';
@@ -93,13 +93,13 @@ export class ServerLog {
   }
 
   /** Clears the last output: a new process begins. */
-  begin(): void {
+  clearLast(): void {
     this.#partial = '';
     this.#last = [];
   }
 
   /** A full disk must not end the server; one warning is enough. */
-  #tellBroken(err: unknown): void {
+  #warnBroken(err: unknown): void {
     if (!this.#isBroken) this.#log.warn({ err, path: this.path }, "a server's output cannot be stored");
     this.#isBroken = true;
   }
@@ -128,7 +128,7 @@ export class ServerLog {
       this.#bytes += line.length;
       this.#isBroken = false;
     } catch (err) {
-      this.#tellBroken(err);
+      this.#warnBroken(err);
     }
   }
 }

@@ -12,7 +12,7 @@ import { writeToolUri } from '../wire/tool-uri.ts';
 import { offeredBeforeStart, pinsOf } from './drift.ts';
 import { bindNames } from './function-names.ts';
 import { HostedServer, type ServerState, type StartOutcome } from './hosted-server.ts';
-import { type HostLimits, limitsOf, limitWords } from './limits.ts';
+import { describeLimits, type HostLimits, resolveLimits } from './limits.ts';
 import type { Manifest, ServerSpec } from './manifest.ts';
 import { capOutput, inBandError, type ToolResult } from './output-cap.ts';
 import { SeenTools } from './seen-tools.ts';
@@ -34,7 +34,7 @@ export type ServerPoolOptions = Partial<HostLimits> & {
   /** Working directory of child servers; that of this process by default. */
   cwd?: string;
   /** Paths that child servers must not see. */
-  walls?: Walls | undefined;
+  sandbox?: Walls | undefined;
   /** Programs by their manifest name that need not be on the PATH: `reveille` itself. */
   programs?: Readonly<Record<string, readonly [string, ...string[]]>>;
   /** Paths that a sandboxed server may read besides the programs of the system. */
@@ -62,7 +62,7 @@ export type HostedTool = {
 };
 
 /** The status of a server. */
-export type ServerReport = {
+export type ServerStatus = {
   alias: string;
   state: ServerState;
   problem: string | undefined;
@@ -86,19 +86,19 @@ function withProgram(spec: ServerSpec, { programs = {}, programFolders = [] }: S
   if (link.kind !== 'stdio') return spec;
   const [program, ...args] = link.command;
   if (!Object.hasOwn(programs, program)) return spec;
-  const room = link.room && { ...link.room, readable: programFolders };
-  return { ...spec, link: { ...link, command: [...programs[program]!, ...args], room } };
+  const room = link.sandboxView && { ...link.sandboxView, readable: programFolders };
+  return { ...spec, link: { ...link, command: [...programs[program]!, ...args], sandboxView: room } };
 }
 
 /** The error that stops the start with this outcome; `undefined` when it continues. */
-function fatalWords({ alias, required }: ServerSpec, outcome: StartOutcome): string[] {
+function fatalReason({ alias, required }: ServerSpec, outcome: StartOutcome): string[] {
   if (outcome.ready) return [];
   if (outcome.differences) return outcome.differences.map((difference) => `server "${alias}": ${difference}`);
-  return required ? [`server "${alias}" is required and did not start: ${outcome.why}`] : [];
+  return required ? [`server "${alias}" is required and did not start: ${outcome.reason}`] : [];
 }
 
 /** Whether its tools can be called. */
-const isThere = ({ state }: HostedServer) => state === 'ready' || state === 'idle';
+const isAvailable = ({ state }: HostedServer) => state === 'ready' || state === 'idle';
 
 export class ServerPool {
   readonly #options: ServerPoolOptions;
@@ -115,7 +115,7 @@ export class ServerPool {
 
   private constructor(manifest: Manifest, options: ServerPoolOptions) {
     this.#options = options;
-    this.#limits = limitsOf(options);
+    this.#limits = resolveLimits(options);
     this.#spill = new SpillFolder(spillFolderPath(options.dataDir));
     this.#seen = new SeenTools(options.dataDir, options.log);
     this.#servers = new Map(manifest.servers.map((spec) => [spec.alias, this.#host(withProgram(spec, options))]));
@@ -139,8 +139,8 @@ export class ServerPool {
     try {
       const servers = [...pool.#servers.values()];
       const outcomes = await Promise.all(servers.map((server) => server.start()));
-      const fatal = servers.flatMap(({ spec }, index) => fatalWords(spec, outcomes[index]!));
-      const collisions = bindNames(pool.#present()).collisions.map(
+      const fatal = servers.flatMap(({ spec }, index) => fatalReason(spec, outcomes[index]!));
+      const collisions = bindNames(pool.#availableTools()).collisions.map(
         ({ name, tools: [one, other] }) =>
           `${one.alias}/${one.tool} and ${other.alias}/${other.tool} both have the function name ${name}; rename one of the aliases`,
       );
@@ -189,11 +189,11 @@ export class ServerPool {
 
   /** The effective limits as text. */
   limits(): string {
-    return limitWords(this.#limits);
+    return describeLimits(this.#limits);
   }
 
   /** The status of each server, in the order of the manifest. */
-  servers(): ServerReport[] {
+  servers(): ServerStatus[] {
     return [...this.#servers.values()].map(({ spec, state, problem, definitions, restarts, pid }) => ({
       alias: spec.alias,
       state,
@@ -230,7 +230,7 @@ export class ServerPool {
     const unsent = (inBand: string) => inBandError({ inBand, withoutResult: 'unsent' });
     if (!server) return unsent(`there is no server ${JSON.stringify(alias)}`);
     const isKnown = server.definitions.some(({ name }) => name === tool);
-    if (isThere(server) && !isKnown) return unsent(`server "${alias}" has no tool ${JSON.stringify(tool)}`);
+    if (isAvailable(server) && !isKnown) return unsent(`server "${alias}" has no tool ${JSON.stringify(tool)}`);
     const { signal, ...about } = options;
     const timeoutMs = this.#timeoutOf(server, tool);
     const { raw, ...outcome } = await server.call(tool, args, { timeoutMs, signal, ...about });
@@ -251,7 +251,7 @@ export class ServerPool {
   }
 
   #host(spec: ServerSpec): HostedServer {
-    const { clock, log, dataDir, cwd, walls, lock, known } = this.#options;
+    const { clock, log, dataDir, cwd, sandbox, lock, known } = this.#options;
     const { startTimeoutMs, healthIntervalMs, healthTimeoutMs, restartDelayMs } = this.#limits;
     const { alias, secrets } = spec;
     const output = new ServerLog({ folder: join(dataDir, 'mcp-logs'), alias, secrets, clock, log });
@@ -262,7 +262,7 @@ export class ServerPool {
       known: offeredBeforeStart(spec, { lock, known }),
       seen: this.#seen,
       cwd,
-      walls,
+      sandbox,
       clock,
       log,
       output,
@@ -276,8 +276,8 @@ export class ServerPool {
   }
 
   /** The tools of all ready servers, without their function names. */
-  #present(): Omit<HostedTool, 'functionName'>[] {
-    return [...this.#servers.values()].filter(isThere).flatMap((server) => {
+  #availableTools(): Omit<HostedTool, 'functionName'>[] {
+    return [...this.#servers.values()].filter(isAvailable).flatMap((server) => {
       const { alias, version = server.serverVersion ?? NO_VERSION, tools } = server.spec;
       return server.definitions.map((definition) => {
         const tool = definition.name;
@@ -291,7 +291,7 @@ export class ServerPool {
   }
 
   #rebuild(): void {
-    const { byName, collisions } = bindNames(this.#present());
+    const { byName, collisions } = bindNames(this.#availableTools());
     this.#tools = [...byName]
       .map(([functionName, tool]) => ({ ...tool, functionName }))
       .sort((one, other) => (one.functionName < other.functionName ? -1 : 1));

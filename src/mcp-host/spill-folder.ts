@@ -27,7 +27,7 @@ export class SpillFolder {
    * @returns the path
    * @throws Error when the disk does not accept it
    */
-  keep(content: string | Uint8Array, extension: string): string {
+  store(content: string | Uint8Array, extension: string): string {
     mkdirSync(this.#path, { recursive: true, mode: 0o700 });
     // UUIDv7 names sort by time.
     const path = join(this.#path, `${uuidv7()}.${extension}`);

@@ -6,7 +6,7 @@ import type { Walls } from '../kit/process/separation.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { bundledPrograms, programFolders } from './bundled-programs.ts';
 import { readAgreedFiles, refuseDrift } from './drift.ts';
-import { type HostLimits, limitsOf } from './limits.ts';
+import { type HostLimits, resolveLimits } from './limits.ts';
 import type { Manifest } from './manifest.ts';
 import type { Variables } from './references.ts';
 import { ServerPool } from './server-pool.ts';
@@ -47,7 +47,7 @@ function makeFolder(called: string, folder: string): void {
   }
 }
 
-const lookedAt = (servers: Manifest['servers'], only: ReadonlySet<string>) =>
+const forReview = (servers: Manifest['servers'], only: ReadonlySet<string>) =>
   servers.flatMap((spec) => (only.has(spec.alias) ? [{ ...spec, tools: undefined, required: false }] : []));
 
 /**
@@ -58,18 +58,18 @@ export async function startManifest(start: ManifestStart): Promise<{ pool: Serve
   const { manifestPath, variables, dataDir, clock, log, signal } = start;
   const { manifest: whole, lock, known } = readAgreedFiles(manifestPath, variables, start.pinned);
   const { only } = start;
-  const manifest = only === undefined ? whole : { ...whole, servers: lookedAt(whole.servers, only) };
+  const manifest = only === undefined ? whole : { ...whole, servers: forReview(whole.servers, only) };
   start.inspect?.(manifest);
   if (lock && only === undefined) refuseDrift({ manifest, lock });
   for (const [called, folder] of Object.entries(start.folders ?? {})) makeFolder(called, folder);
   // A files server that serves this folder does not start without it.
   makeFolder('the folder for tool output', spillFolderPath(dataDir));
   const pool = await ServerPool.start(manifest, {
-    ...{ clock, log, dataDir, walls: start.walls, programs: bundledPrograms(), programFolders: programFolders() },
+    ...{ clock, log, dataDir, sandbox: start.walls, programs: bundledPrograms(), programFolders: programFolders() },
     ...(lock && { lock }),
     ...(!start.eager && only === undefined && { known }),
     ...(signal && { signal }),
-    ...limitsOf(start.limits, manifest.limits),
+    ...resolveLimits(start.limits, manifest.limits),
   });
   return { pool, manifest };
 }

@@ -21,7 +21,7 @@ const MOST_GARBAGE_BYTES = 256 * 1024;
 /** The limit of bytes that the server has not read yet; beyond it nothing more is sent. */
 const MOST_UNREAD_BYTES = 32 * 1024 * 1024;
 /** After the end of stdin, and again after SIGTERM. */
-const PATIENCE_MS = 2000;
+const TERMINATE_MS = 2000;
 /** After SIGKILL the kernel needs a moment; a process that outlives this hangs in the kernel. */
 const KILL_MS = 5000;
 /** Between the end of a process and the end of its pipes, in either order: a descendant may hold them. */
@@ -30,7 +30,7 @@ const PIPES_MS = 500;
 type StdioTransportOptions = {
   link: StdioLink;
   cwd: string | undefined;
-  walls: Walls | undefined;
+  sandbox: Walls | undefined;
   clock: Clock;
   output: ServerLog;
   answers: RawAnswers;
@@ -44,7 +44,7 @@ export class StdioTransport implements Transport {
   readonly stderr = null;
 
   readonly #options: StdioTransportOptions;
-  readonly #gone = Promise.withResolvers<void>();
+  readonly #ended = Promise.withResolvers<void>();
   #child: ChildProcess | undefined;
   #isClosed = false;
   #carried = false;
@@ -68,15 +68,15 @@ export class StdioTransport implements Transport {
 
   /** @throws Error when the program does not exist or cannot be started */
   async start(): Promise<void> {
-    const { link, cwd, walls, output } = this.#options;
+    const { link, cwd, sandbox, output } = this.#options;
     if (!isProgram(link.command[0], link.env.PATH, cwd)) {
       throw new Error(
         `there is no program ${JSON.stringify(link.command[0])} (its PATH is ${link.env.PATH ?? 'not set'})`,
       );
     }
-    output.begin();
-    const inside = await walls?.around({
-      ...{ command: link.command, cwd, env: link.env, room: link.room },
+    output.clearLast();
+    const inside = await sandbox?.around({
+      ...{ command: link.command, cwd, env: link.env, room: link.sandboxView },
       ...(link.writable && { writable: link.writable }),
     });
     if (this.#isClosed) throw new Error('it was stopped');
@@ -102,7 +102,7 @@ export class StdioTransport implements Transport {
     const read = messageReader(LONGEST_MESSAGE_BYTES, {
       message: (message, line) => {
         if (this.#isClosed) return;
-        answers.came(message, line);
+        answers.onReceived(message, line);
         this.onmessage?.(message);
       },
       garbage: (line, bytes) => this.#onGarbage(line, bytes),
@@ -154,7 +154,7 @@ export class StdioTransport implements Transport {
   #onPipesOver(child: ChildProcess): void {
     this.#cancelEnd();
     for (const pipe of child.stdio) pipe?.destroy();
-    this.#gone.resolve();
+    this.#ended.resolve();
     void this.close();
   }
 
@@ -170,10 +170,10 @@ export class StdioTransport implements Transport {
     if (this.#isClosed || !stdin || this.#hasExited) return Promise.reject(new Error('the server has ended'));
     if (stdin.writableLength > MOST_UNREAD_BYTES)
       return Promise.reject(new Error('the server does not read its stdin'));
-    this.#options.answers.sent(message);
+    this.#options.answers.onSent(message);
     return write(stdin, `${JSON.stringify(message)}\n`).catch(async (error: unknown) => {
       // A pipe breaks before the end of its process is known, and the exit says more.
-      await this.#goneWithin(PIPES_MS);
+      await this.#endsWithin(PIPES_MS);
       throw this.#hasExited ? new Error('the server has ended', { cause: error }) : error;
     });
   }
@@ -190,18 +190,18 @@ export class StdioTransport implements Transport {
     }
     const child = this.#child;
     if (child?.pid === undefined) return;
-    if (await this.#goneWithin(PATIENCE_MS)) return;
+    if (await this.#endsWithin(TERMINATE_MS)) return;
     if (this.#carried) signalCarried(child.pid, 'SIGTERM');
     else signalGroup(child.pid, 'SIGTERM');
-    if (await this.#goneWithin(PATIENCE_MS)) return;
+    if (await this.#endsWithin(TERMINATE_MS)) return;
     signalGroup(child.pid, 'SIGKILL');
-    await this.#goneWithin(KILL_MS);
+    await this.#endsWithin(KILL_MS);
   }
 
-  #goneWithin(limitMs: number): Promise<boolean> {
+  #endsWithin(limitMs: number): Promise<boolean> {
     return new Promise((resolve) => {
       const cancel = this.#options.clock.after(limitMs, () => resolve(false));
-      void this.#gone.promise.then(() => {
+      void this.#ended.promise.then(() => {
         cancel();
         resolve(true);
       });
@@ -219,7 +219,7 @@ function write(stdin: Writable, line: string): Promise<void> {
 const LIFELINE = 3;
 
 /** How long a server may run after this process has ended and its stdin is closed. */
-const FAREWELL_SECONDS = 2;
+const ORPHAN_SECONDS = 2;
 
 /**
  * A small shell script, because it must cost next to nothing per server. It never evaluates a server's arguments.
@@ -245,7 +245,7 @@ export const HAS_GROUPS = process.platform !== 'win32';
  */
 export function watched(command: readonly string[]): readonly [string, ...string[]] {
   const [program = '', ...args] = command;
-  return HAS_GROUPS ? ['/bin/sh', '-c', SCRIPT, 'sh', String(FAREWELL_SECONDS), ...command] : [program, ...args];
+  return HAS_GROUPS ? ['/bin/sh', '-c', SCRIPT, 'sh', String(ORPHAN_SECONDS), ...command] : [program, ...args];
 }
 
 /** Sends a signal to a whole group; no effect when it has ended. */

@@ -12,7 +12,7 @@ import { Cancelled, TimedOut } from './deadline.ts';
 export type FailureReason = 'timeout' | 'cancelled' | 'connection' | 'changed';
 
 /** The server did not execute the call: it requires a second request with more input. */
-export class AskedForMore extends Error {
+export class InputRequired extends Error {
   override name = 'AskedForMore';
 
   constructor() {
@@ -21,7 +21,7 @@ export class AskedForMore extends Error {
 }
 
 /** The tool's definition changed between the caller's read and its call. */
-export class AnotherDefinition extends Error {
+export class DefinitionChanged extends Error {
   override name = 'AnotherDefinition';
 
   constructor(known: string, live: string) {
@@ -55,13 +55,13 @@ export class ToolCallFailure extends ReveilleError {
 export type WithoutResult = 'unsent' | 'refused' | 'unclear';
 
 /** Text for the model in place of a result. */
-export type InBand = { inBand: string; withoutResult: WithoutResult };
+export type InBandAnswer = { inBand: string; withoutResult: WithoutResult };
 
 /** The judgement on a failed call: a failure to throw, or a text for the model because the server did answer. */
-export type CallVerdict = { failure: ToolCallFailure } | InBand;
+export type CallVerdict = { failure: ToolCallFailure } | InBandAnswer;
 
 /** The codes with which a server refuses a request before it executes it. */
-const TURNED_AWAY: ReadonlySet<number> = new Set([
+const REFUSAL_CODES: ReadonlySet<number> = new Set([
   ProtocolErrorCode.InvalidParams,
   ProtocolErrorCode.MethodNotFound,
   ProtocolErrorCode.InvalidRequest,
@@ -69,7 +69,7 @@ const TURNED_AWAY: ReadonlySet<number> = new Set([
 ]);
 
 /** Failures before a connection existed over which anything could have been sent. */
-const NEVER_CONNECTED = new Set([
+const CONNECT_ERROR_CODES = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
   'EAI_AGAIN',
@@ -79,7 +79,7 @@ const NEVER_CONNECTED = new Set([
 ]);
 
 /** The server requests input from a person or a model, or requests it without end. */
-const ASKS_FOR_MORE: ReadonlySet<string> = new Set([
+const INPUT_REQUEST_CODES: ReadonlySet<string> = new Set([
   SdkErrorCode.CapabilityNotSupported,
   SdkErrorCode.InputRequiredRoundsExceeded,
 ]);
@@ -94,12 +94,12 @@ function codesOf(thrown: unknown): string[] {
 }
 
 function verdictOnProtocolError(error: ProtocolError): CallVerdict {
-  const words = error.message.replace(/^MCP error -?\d+: /, '');
+  const message = error.message.replace(/^MCP error -?\d+: /, '');
   if (error.code === ProtocolErrorCode.InvalidParams) {
-    return { inBand: `the server refused the call: ${words}`, withoutResult: 'refused' };
+    return { inBand: `the server refused the call: ${message}`, withoutResult: 'refused' };
   }
-  const withoutResult = TURNED_AWAY.has(error.code) ? 'refused' : 'unclear';
-  return { inBand: `the server answered with an error (${error.code}): ${words}`, withoutResult };
+  const withoutResult = REFUSAL_CODES.has(error.code) ? 'refused' : 'unclear';
+  return { inBand: `the server answered with an error (${error.code}): ${message}`, withoutResult };
 }
 
 function verdictOnHttpError(called: string, error: SdkHttpError): CallVerdict {
@@ -128,7 +128,7 @@ export function judgeFailure(called: string, thrown: unknown, ending: string | u
   }
   if (thrown instanceof ProtocolError) return verdictOnProtocolError(thrown);
   if (thrown instanceof SdkHttpError) return verdictOnHttpError(called, thrown);
-  if (thrown instanceof AskedForMore) {
+  if (thrown instanceof InputRequired) {
     return {
       inBand: `the server requests something that this host does not support: ${thrown.message}`,
       withoutResult: 'unclear',
@@ -136,7 +136,7 @@ export function judgeFailure(called: string, thrown: unknown, ending: string | u
   }
   if (thrown instanceof SdkError) {
     const { code, message } = thrown;
-    if (ASKS_FOR_MORE.has(code)) {
+    if (INPUT_REQUEST_CODES.has(code)) {
       const inBand = `the server requests something that this host does not support: ${message}`;
       return { inBand, withoutResult: 'unclear' };
     }
@@ -145,7 +145,9 @@ export function judgeFailure(called: string, thrown: unknown, ending: string | u
       return { inBand, withoutResult: 'unclear' };
     }
   }
-  const mayHaveRun = !codesOf(thrown).some((code) => NEVER_CONNECTED.has(code) || code === SdkErrorCode.NotConnected);
+  const mayHaveRun = !codesOf(thrown).some(
+    (code) => CONNECT_ERROR_CODES.has(code) || code === SdkErrorCode.NotConnected,
+  );
   const why = ending ? `the server ${ending}` : thrown instanceof Error ? thrown.message : String(thrown);
   const message = `${called}: ${why}${mayHaveRun ? '; it may have run' : ''}`;
   return { failure: new ToolCallFailure('connection', message, { mayHaveRun, cause: thrown }) };
@@ -166,7 +168,7 @@ export function judgeUnsent(alias: string, tool: string, thrown: unknown, why: s
     const message = `${called} was not sent within ${thrown.limitMs} ms: the server's tools were still being checked`;
     return { failure: new ToolCallFailure('timeout', message, options) };
   }
-  if (thrown instanceof AnotherDefinition) {
+  if (thrown instanceof DefinitionChanged) {
     return { failure: new ToolCallFailure('changed', `${called} was not called: ${thrown.message}`, options) };
   }
   if (why === undefined) {

@@ -4,11 +4,17 @@ import type { Clock } from '../kit/clock/clock.ts';
 import type { Connection } from './connection.ts';
 import { TimedOut, withDeadline } from './deadline.ts';
 import type { AnswerSlot, RawAnswer } from './raw-answers.ts';
-import { AnotherDefinition, type CallVerdict, type InBand, judgeFailure, judgeUnsent } from './tool-call-failure.ts';
+import {
+  type CallVerdict,
+  DefinitionChanged,
+  type InBandAnswer,
+  judgeFailure,
+  judgeUnsent,
+} from './tool-call-failure.ts';
 import { digestOf, type ToolDefinition } from './tool-definition.ts';
 
 /** The state of the server for a call. */
-export type Standing =
+export type CallState =
   | { connection: Connection; definitions: readonly ToolDefinition[] }
   /**
    * `why` finishes "server …". A server that is off or untrusted is not a failure for the caller but an answer for the
@@ -19,11 +25,11 @@ export type Standing =
 export type ToolCallsOptions = {
   alias: string;
   clock: Clock;
-  standing(): Standing;
+  callState(): CallState;
   /** A running listing of the tools; no call is sent before it has ended. Never rejects. */
-  looking(): Promise<void> | undefined;
+  listing(): Promise<void> | undefined;
   /** A call over this connection timed out and has ended. */
-  onSilence(connection: Connection): void;
+  onTimeout(connection: Connection): void;
 };
 
 export type CallOptions = {
@@ -40,23 +46,23 @@ export type CallOptions = {
 };
 
 /** The result of a call; `raw` where a digest was requested and an answer came. */
-export type CallOutcome = ({ result: CallToolResult } | InBand) & { raw?: RawAnswer };
+export type CallOutcome = ({ result: CallToolResult } | InBandAnswer) & { raw?: RawAnswer };
 
 export class ToolCalls {
   readonly #options: ToolCallsOptions;
-  readonly #underWay = new Set<Promise<unknown>>();
+  readonly #running = new Set<Promise<unknown>>();
 
   constructor(options: ToolCallsOptions) {
     this.#options = options;
   }
 
-  get areUnderWay(): boolean {
-    return this.#underWay.size > 0;
+  get areRunning(): boolean {
+    return this.#running.size > 0;
   }
 
   /** Resolves when the running calls have ended, or after `limitMs`. */
   async drain(limitMs: number): Promise<void> {
-    const ended = Promise.allSettled(this.#underWay);
+    const ended = Promise.allSettled(this.#running);
     await withDeadline(this.#options.clock, limitMs, undefined, () => ended).catch(() => undefined);
   }
 
@@ -69,50 +75,50 @@ export class ToolCalls {
   async call(tool: string, args: Readonly<Record<string, unknown>>, options: CallOptions): Promise<CallOutcome> {
     const { timeoutMs, signal, definitionSha256, once, user, conversation } = options;
     const slot: AnswerSlot | undefined = once ? {} : undefined;
-    let begun: Connection | undefined;
+    let sentOver: Connection | undefined;
     const running = withDeadline(this.#options.clock, timeoutMs, signal, async (inner) => {
       // The server may just have changed its tools: no call is sent before they have been listed and checked.
-      const looking = this.#options.looking();
-      if (looking) await looking;
-      const standing = this.#options.standing();
-      if (inner.aborted || 'why' in standing) throw new Error('not connected');
-      const definition = standing.definitions.find(({ name }) => name === tool);
+      const listing = this.#options.listing();
+      if (listing) await listing;
+      const state = this.#options.callState();
+      if (inner.aborted || 'why' in state) throw new Error('not connected');
+      const definition = state.definitions.find(({ name }) => name === tool);
       if (!definition) throw new Error('the tool is gone');
       const live = definitionSha256 === undefined ? undefined : digestOf(definition);
-      if (live !== definitionSha256) throw new AnotherDefinition(definitionSha256!, live!);
-      begun = standing.connection;
-      return begun.call(definition, args, { signal: inner, slot, user, conversation });
+      if (live !== definitionSha256) throw new DefinitionChanged(definitionSha256!, live!);
+      sentOver = state.connection;
+      return sentOver.call(definition, args, { signal: inner, slot, user, conversation });
     });
-    this.#underWay.add(running);
+    this.#running.add(running);
     try {
       const result = await running;
       return { result, ...slot };
     } catch (thrown) {
-      const verdict = begun ? this.#judge(tool, thrown, begun) : this.#judgeUnsent(tool, thrown);
+      const verdict = sentOver ? this.#judge(tool, thrown, sentOver) : this.#judgeUnsent(tool, thrown);
       if ('inBand' in verdict) return { ...verdict, ...slot };
       throw verdict.failure;
     } finally {
-      this.#underWay.delete(running);
+      this.#running.delete(running);
     }
   }
 
-  /** @param begun the connection that the call was sent over */
-  #judge(tool: string, thrown: unknown, begun: Connection): CallVerdict {
-    const { alias, onSilence } = this.#options;
+  /** @param sentOver the connection that the call was sent over */
+  #judge(tool: string, thrown: unknown, sentOver: Connection): CallVerdict {
+    const { alias, onTimeout } = this.#options;
     // A server that timed out may hang. The call must have ended before the health check.
-    if (thrown instanceof TimedOut) queueMicrotask(() => onSilence(begun));
-    const verdict = judgeFailure(`${alias}/${tool}`, thrown, begun.ending);
+    if (thrown instanceof TimedOut) queueMicrotask(() => onTimeout(sentOver));
+    const verdict = judgeFailure(`${alias}/${tool}`, thrown, sentOver.ending);
     // MCP's status for a session that the server does not know any more; only a new session helps.
-    if (thrown instanceof SdkHttpError && thrown.status === 404) begun.fail('has forgotten the session');
+    if (thrown instanceof SdkHttpError && thrown.status === 404) sentOver.fail('has forgotten the session');
     return verdict;
   }
 
   #judgeUnsent(tool: string, thrown: unknown): CallVerdict {
     const { alias } = this.#options;
-    const standing = this.#options.standing();
-    if (!('why' in standing)) return judgeUnsent(alias, tool, thrown, undefined);
-    if (standing.isTrusted) return judgeUnsent(alias, tool, thrown, standing.why);
-    const inBand = `${alias}/${tool} is not available: server "${alias}" ${standing.why}`;
+    const state = this.#options.callState();
+    if (!('why' in state)) return judgeUnsent(alias, tool, thrown, undefined);
+    if (state.isTrusted) return judgeUnsent(alias, tool, thrown, state.why);
+    const inBand = `${alias}/${tool} is not available: server "${alias}" ${state.why}`;
     return { inBand, withoutResult: 'unsent' };
   }
 }

@@ -21,15 +21,15 @@ const MOST_LISTINGS = 20;
 export class ToolWatch {
   readonly #options: ToolWatchOptions;
   #isStale = false;
-  #looking: Promise<void> | undefined;
+  #listing: Promise<void> | undefined;
 
   constructor(options: ToolWatchOptions) {
     this.#options = options;
   }
 
   /** The running listing; no call may be sent before it has ended. Never rejects. */
-  get looking(): Promise<void> | undefined {
-    return this.#looking;
+  get listing(): Promise<void> | undefined {
+    return this.#listing;
   }
 
   /** A connection is about to be opened and listed; reports of earlier ones are dropped. */
@@ -39,19 +39,19 @@ export class ToolWatch {
 
   /** The connection is live now; a change that it reported since its first listing is handled. */
   catchUp(connection: Connection): void {
-    if (this.#isStale) this.changed(connection);
+    if (this.#isStale) this.onChanged(connection);
   }
 
   /** The server reports that its tools have changed. */
-  changed(connection: Connection): void {
+  onChanged(connection: Connection): void {
     this.#isStale = true;
     if (!this.#options.isLive(connection)) return;
-    this.#looking ??= this.#look(connection).finally(() => {
-      this.#looking = undefined;
+    this.#listing ??= this.#list(connection).finally(() => {
+      this.#listing = undefined;
     });
   }
 
-  async #look(connection: Connection): Promise<void> {
+  async #list(connection: Connection): Promise<void> {
     const { clock, signal: outer, isLive, onListed } = this.#options;
     for (let listings = 0; this.#isStale && isLive(connection); listings++) {
       if (listings === MOST_LISTINGS) return connection.fail('changes its tools without end');

@@ -1,7 +1,7 @@
 /** Compares Neo's manifest and skill with the files beside them, before anything is started. */
 import { resolve } from 'node:path';
 import { bundledManifest } from '../../mcp-host/bundled-programs.ts';
-import { type AgreedFiles, hasServersToStart, readAgreedFiles, refuseAnyDrift } from '../../mcp-host/drift.ts';
+import { hasServersToStart, type LockedManifest, readAgreedFiles, refuseAnyDrift } from '../../mcp-host/drift.ts';
 import { spillFolderPath } from '../../mcp-host/spill-folder.ts';
 import { resolveToolUri, type UriTarget } from '../../mcp-host/tool-uri.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -21,7 +21,7 @@ export function foldersOf(config: Pick<ToolConfig, 'workspace'>, dataDir: string
 }
 
 /** A Neo without tools has none that a skill could name. */
-const NOTHING: Pick<AgreedFiles, 'manifest' | 'lock'> = {
+const NOTHING: Pick<LockedManifest, 'manifest' | 'lock'> = {
   manifest: { path: 'NEO_MANIFEST=none', sha256: '', agent: undefined, servers: [] },
   lock: undefined,
 };

@@ -7,7 +7,7 @@ import type { ToolDefinition } from './tool-definition.ts';
 import { pinDifferences, type ToolPins } from './tool-lock.ts';
 
 /** The server's tools differ from the declared or pinned tools. */
-export class Mismatch extends Error {
+export class ToolMismatch extends Error {
   override name = 'Mismatch';
   /** One sentence for each tool that differs. */
   readonly differences: readonly string[];
@@ -18,7 +18,7 @@ export class Mismatch extends Error {
   }
 }
 
-export class Agreement {
+export class PinnedTools {
   readonly #declared: ServerSpec['tools'];
   readonly #pins: ToolPins | undefined;
 
@@ -35,13 +35,13 @@ export class Agreement {
 
   /** One sentence for each tool that differs; empty when none does. */
   differences(live: readonly ToolDefinition[]): string[] {
-    return [...bijectionDifferences(this.#declared, live), ...pinDifferences(this.#pins, live)];
+    return [...nameDifferences(this.#declared, live), ...pinDifferences(this.#pins, live)];
   }
 
   /** @throws Mismatch when a tool differs */
   check(live: readonly ToolDefinition[]): void {
     const differences = this.differences(live);
-    if (differences.length > 0) throw new Mismatch(differences);
+    if (differences.length > 0) throw new ToolMismatch(differences);
   }
 }
 
@@ -49,7 +49,7 @@ export class Agreement {
  * @param declared `undefined` accepts any tools, as long as no name is listed twice
  * @returns one sentence for each tool that differs; empty when none does
  */
-function bijectionDifferences(
+function nameDifferences(
   declared: ReadonlyMap<string, DeclaredTool> | undefined,
   live: readonly ToolDefinition[],
 ): string[] {
