@@ -59,14 +59,14 @@ function storeWhole(
   folder: SpillFolder,
   content: string | Uint8Array,
   extension: string,
-): { words: string; path?: string } {
+): { note: string; path?: string } {
   try {
     const path = folder.store(content, extension);
-    return { words: `the whole output is in ${path}`, path };
+    return { note: `the whole output is in ${path}`, path };
   } catch (thrown) {
     // A full disk must not turn a successful call into a failed one.
     const why = thrown instanceof Error ? thrown.message : String(thrown);
-    return { words: `the whole output could not be stored: ${why}` };
+    return { note: `the whole output could not be stored: ${why}` };
   }
 }
 
@@ -76,7 +76,7 @@ function withoutLongBlobs(content: readonly ContentBlock[], maxBytes: number, fo
     if (block.type !== 'resource' || !('blob' in block.resource) || block.resource.blob.length <= maxBytes)
       return block;
     const bytes = Buffer.from(block.resource.blob, 'base64');
-    const { words: note, path } = storeWhole(folder, bytes, 'bin');
+    const { note, path } = storeWhole(folder, bytes, 'bin');
     if (path !== undefined) spilled.push(path);
     const { uri, mimeType = 'application/octet-stream' } = block.resource;
     return { type: 'text', text: `[${uri}: ${bytes.length} bytes of ${mimeType}; ${note}]` };
@@ -96,7 +96,7 @@ export function capOutput(result: CallToolResult, maxTokens: number, folder: Spi
   // The blank lines between the texts count the overhead of a block.
   const whole = texts.join('\n\n');
   if (Buffer.byteLength(whole) > maxBytes) {
-    const { words: note, path } = storeWhole(folder, whole, 'txt');
+    const { note, path } = storeWhole(folder, whole, 'txt');
     if (path !== undefined) spilled.push(path);
     const text = abridge(whole, maxBytes, (leftOut) => `[${leftOut} bytes are left out here; ${note}]`);
     const at = content.findIndex((block) => textOf(block) !== undefined);

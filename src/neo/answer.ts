@@ -9,27 +9,27 @@ import { modelSummarizer } from './context/summary.ts';
 import { tokensOfRequest } from './context/tokens.ts';
 import { contextWindow, OLDER_TURNS_READ, renderOlder } from './context/window.ts';
 import type { ConversationStore } from './conversations/store.ts';
-import { type Background, runLoop } from './loop/loop.ts';
+import { runLoop, type SystemBlockInputs } from './loop/loop.ts';
 import type { NeoModel } from './model.ts';
-import { EARLIER_TURNS, type Remembrance, renderHistory, renderQuestion } from './prompt.ts';
+import { EARLIER_TURNS, renderHistory, renderQuestion, type TurnMemory } from './prompt.ts';
 import { noTools, StoppedWhileStarting, type ToolNotice, type ToolSurface, TurnCancelled } from './tools/surface.ts';
 import type { Outcome, Turn } from './turn.ts';
 
 /** How long pieces are collected before a write. */
-const GATHER_MS = 50;
+const FLUSH_DELAY_MS = 50;
 
 /** A piece of this many UTF-16 units is written at once. */
-const GATHER_CHARACTERS = 4096;
+const FLUSH_CHARACTERS = 4096;
 
 /**
  * Starts a reply.
  *
  * @param write stores a piece that begins at `offset`; it must not throw
  */
-export function beginSpeech(clock: Clock, write: (offset: number, text: string) => void) {
+export function createReplyStream(clock: Clock, write: (offset: number, text: string) => void) {
   let said = '';
   let pending = '';
-  let over = false;
+  let ended = false;
   let cancel = () => {};
 
   function flush(): void {
@@ -46,10 +46,10 @@ export function beginSpeech(clock: Clock, write: (offset: number, text: string) 
   return {
     /** Adds a piece; pieces after the end are dropped. */
     add(piece: string): void {
-      if (over) return;
-      if (pending === '') cancel = clock.after(GATHER_MS, flush);
+      if (ended) return;
+      if (pending === '') cancel = clock.after(FLUSH_DELAY_MS, flush);
       pending += piece;
-      if (pending.length >= GATHER_CHARACTERS) flush();
+      if (pending.length >= FLUSH_CHARACTERS) flush();
     },
 
     /** Keeps the text so far; the following text replaces it, from the beginning. */
@@ -68,7 +68,7 @@ export function beginSpeech(clock: Clock, write: (offset: number, text: string) 
     /** Writes the remaining text. @returns the whole text */
     end(): string {
       flush();
-      over = true;
+      ended = true;
       return said;
     },
   };
@@ -79,7 +79,7 @@ export type AnswerOptions = {
   model: NeoModel;
   /** The capabilities of the turn, once they have started; rejects with {@link StoppedWhileStarting}. */
   surface: () => Promise<ToolSurface>;
-  memory?: Remembrance | undefined;
+  memory?: TurnMemory | undefined;
   /** The size of the model's context, in tokens. */
   contextTokens: number;
   /** Repeats a write until the disk accepts it. */
@@ -94,7 +94,7 @@ export type AnswerOptions = {
 const MEMORIES_SHOWN = 12;
 
 /** Possible effects of a turn before it failed, for the reader of the failure. */
-function afterCalls({ journal }: Pick<ConversationStore, 'journal'>, turn: Turn): string {
+function callsNote({ journal }: Pick<ConversationStore, 'journal'>, turn: Turn): string {
   const calls = journal.steps(turn.id).flatMap((step) => step.calls);
   if (calls.length === 0) return '';
   const open = calls.filter(({ answer }) => answer === undefined).map(({ call }) => call.name);
@@ -110,48 +110,49 @@ function afterCalls({ journal }: Pick<ConversationStore, 'journal'>, turn: Turn)
 export async function answerTurn(turn: Turn, options: AnswerOptions): Promise<{ outcome?: Outcome; said: string }> {
   const { store, model, clock, log, signal } = options;
   // Events are only for watching; a turn does not fail because one could not be stored.
-  const unwatched = (err: unknown) => log.warn({ err, turn_id: turn.id }, 'an event could not be stored');
-  const status = (text: string) => void store.status(turn, text).catch(unwatched);
+  const onEventLost = (err: unknown) => log.warn({ err, turn_id: turn.id }, 'an event could not be stored');
+  const status = (text: string) => void store.status(turn, text).catch(onEventLost);
   const notify = (notice: ToolNotice) => {
     if (notice.type === 'status') status(notice.text);
-    else store.gate(turn, notice.gate).catch(unwatched);
+    else store.gate(turn, notice.gate).catch(onEventLost);
   };
-  const speech = beginSpeech(clock, (offset, text) => void store.say(turn, offset, text).catch(unwatched));
+  const replyStream = createReplyStream(clock, (offset, text) => void store.say(turn, offset, text).catch(onEventLost));
   const endpoint: Endpoint = {};
   try {
-    const outcome = await orAborted(work(turn, options, { speech, status, notify, endpoint }), signal);
-    return { outcome, said: speech.end() };
+    const outcome = await orAborted(runTurn(turn, options, { replyStream, status, notify, endpoint }), signal);
+    return { outcome, said: replyStream.end() };
   } catch (thrown) {
-    const said = speech.end();
+    const said = replyStream.end();
     if (thrown instanceof StoppedWhileStarting) return { said };
     if (signal.aborted && !(signal.reason instanceof TurnCancelled)) return { said };
     if (signal.aborted) {
-      const error = `cancelled on request${afterCalls(store, turn)}`;
+      const error = `cancelled on request${callsNote(store, turn)}`;
       return { outcome: { status: 'failed', error, model: model.name, ...(said === '' ? {} : { reply: said }) }, said };
     }
     if (!(thrown instanceof ReveilleError))
       log.error({ err: thrown, turn_id: turn.id }, 'a turn failed by an internal error');
-    const error = `${toReveilleError(thrown).message}${afterCalls(store, turn)}`;
-    const passes = thrown instanceof ReveilleError && thrown === endpoint.failure ? { passes: waitAsked(thrown) } : {};
-    return { outcome: { status: 'failed', error, model: model.name, ...passes }, said };
+    const error = `${toReveilleError(thrown).message}${callsNote(store, turn)}`;
+    const temporary =
+      thrown instanceof ReveilleError && thrown === endpoint.failure ? { temporary: requestedDelay(thrown) } : {};
+    return { outcome: { status: 'failed', error, model: model.name, ...temporary }, said };
   }
 }
 
 /** The temporary failure of the model's endpoint that ended a turn, if one did. */
 type Endpoint = { failure?: ReveilleError };
 
-const waitAsked = ({ retryAfterSeconds }: ReveilleError) =>
+const requestedDelay = ({ retryAfterSeconds }: ReveilleError) =>
   retryAfterSeconds === undefined ? {} : { afterSeconds: retryAfterSeconds };
 
-type Telling = {
+type TurnOutputs = {
   endpoint: Endpoint;
-  speech: ReturnType<typeof beginSpeech>;
+  replyStream: ReturnType<typeof createReplyStream>;
   status: (text: string) => void;
   notify: (notice: ToolNotice) => void;
 };
 
-async function work(turn: Turn, options: AnswerOptions, telling: Telling): Promise<Outcome> {
-  const { speech, status, notify, endpoint } = telling;
+async function runTurn(turn: Turn, options: AnswerOptions, outputs: TurnOutputs): Promise<Outcome> {
+  const { replyStream, status, notify, endpoint } = outputs;
   const { store, model, memory, clock, log, signal, contextTokens } = options;
   const earlier = store.turnsBefore(turn, OLDER_TURNS_READ + EARLIER_TURNS);
   const history = renderHistory(earlier, ({ id }) => store.journal.steps(id));
@@ -168,9 +169,9 @@ async function work(turn: Turn, options: AnswerOptions, telling: Telling): Promi
   });
   // Once per turn: recall may cost a request of its own.
   let memories: Promise<string | undefined> | undefined;
-  const background: Background = {
-    whole: history.whole,
-    older: history.whole ? undefined : renderOlder(turn, earlier.slice(0, -EARLIER_TURNS)),
+  const systemBlockInputs: SystemBlockInputs = {
+    isComplete: history.isComplete,
+    older: history.isComplete ? undefined : renderOlder(turn, earlier.slice(0, -EARLIER_TURNS)),
     profile: () => memory?.profile(),
     memories() {
       memories ??= memory?.relevantTo(turn, MEMORIES_SHOWN) ?? Promise.resolve(undefined);
@@ -181,21 +182,21 @@ async function work(turn: Turn, options: AnswerOptions, telling: Telling): Promi
     model,
     surface,
     window,
-    background,
+    systemBlockInputs,
     journal: store.journal,
     arrived: (limit) => store.arrivedAfter(turn, limit),
-    nextSpeech: () => speech.nextStep(),
+    nextReply: () => replyStream.nextStep(),
     notify,
     persist: options.persist,
     clock,
     log,
     signal,
-    async ask(request) {
-      const asked = { ...request, occasion: turn, signal, onText: speech.add };
-      const answer = await generateWithRetries(model, asked, {
+    async queryModel(request) {
+      const fullRequest = { ...request, turn, signal, onText: replyStream.add };
+      const answer = await generateWithRetries(model, fullRequest, {
         clock,
         onRetry({ error, delayMs, tries }) {
-          speech.restart();
+          replyStream.restart();
           log.warn({ turn_id: turn.id, tries, reason: error.message }, 'the model did not answer; asking again');
           status(`${error.message}; asking again in ${formatDuration(delayMs)}`);
         },

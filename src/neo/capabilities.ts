@@ -16,7 +16,7 @@ import type { ExecutorAddress, ExecutorLink } from './delegate/delegate.ts';
 import type { ConversationSource } from './delegate/evidence.ts';
 import type { Memory } from './memory/open-memory.ts';
 import { chooseModel } from './model.ts';
-import type { Remembrance } from './prompt.ts';
+import type { TurnMemory } from './prompt.ts';
 import { noTools, StoppedWhileStarting, type ToolSurface } from './tools/surface.ts';
 import type { Turn } from './turn.ts';
 
@@ -25,7 +25,7 @@ export type CapabilitiesOptions = {
   /** The values for references in the manifest. */
   variables: Settings;
   /** Paths that child servers must not see. */
-  walls?: Walls | undefined;
+  sandbox?: Walls | undefined;
   store: Pick<ConversationStore, 'turn' | 'newestDone'> & ConversationSource;
   approvers: Approvers;
   clock: Clock;
@@ -52,7 +52,7 @@ export type Capabilities = {
   ready(): Promise<ToolSurface>;
   describe(): Promise<SurfaceView>;
   /** Empty until the capabilities are ready. */
-  readonly memory: Remembrance;
+  readonly memory: TurnMemory;
   /** Reports the end of a turn; learning from it runs in the background. */
   learnFrom(turn: Turn): void;
   readonly executor: Pick<ExecutorLink, 'answer' | 'openGates' | 'receipt'> | undefined;
@@ -64,7 +64,7 @@ export type Capabilities = {
 /** The models for memory, where real ones are configured. */
 async function memoryModels({ model, cheapModel, embedModel }: NeoConfig, clock: Clock) {
   if (model.kind === 'offline') return {};
-  const [{ askModel }, { embeddingEndpoint }] = await Promise.all([
+  const [{ modelQuery }, { embeddingEndpoint }] = await Promise.all([
     import('./memory/learner.ts'),
     import('./memory/embedding-endpoint.ts'),
   ]);
@@ -72,7 +72,7 @@ async function memoryModels({ model, cheapModel, embedModel }: NeoConfig, clock:
   return {
     ...(cheapModel === null
       ? {}
-      : { ask: askModel(chooseModel({ ...model, model: cheapModel ?? model.model }, clock)) }),
+      : { queryModel: modelQuery(chooseModel({ ...model, model: cheapModel ?? model.model }, clock)) }),
     ...(embedModel === undefined
       ? {}
       : { embedding: { model: embedModel, embed: embeddingEndpoint({ baseUrl, apiKey, model: embedModel }, clock) } }),
@@ -93,7 +93,7 @@ const COMPARE_MS = 5_000;
 
 /** Creates the capabilities; nothing is started before `check` or `start`. */
 export async function createCapabilities(options: CapabilitiesOptions): Promise<Capabilities> {
-  const { config, variables, walls, store, clock, log, onFatal } = options;
+  const { config, variables, sandbox, store, clock, log, onFatal } = options;
   const { tools, dataDir } = config;
   const stopping = new AbortController();
   let memory: Memory | undefined;
@@ -119,7 +119,7 @@ export async function createCapabilities(options: CapabilitiesOptions): Promise<
     const surface = await spawnTools({
       config: tools,
       variables,
-      walls,
+      walls: sandbox,
       dataDir,
       warnings,
       delegate: executor?.delegate,
@@ -158,13 +158,13 @@ export async function createCapabilities(options: CapabilitiesOptions): Promise<
       const { checkFiles } = await import('./tools/agreed.ts');
       if (!checkFiles(tools, variables, dataDir)) return;
       isChecking = true;
-      const enough = Promise.withResolvers<void>();
+      const deadline = Promise.withResolvers<void>();
       const cancel = clock.after(COMPARE_MS, () => {
         log.warn({ after_ms: COMPARE_MS }, 'MCP servers are still starting; they are compared when they are ready');
-        enough.resolve();
+        deadline.resolve();
       });
       try {
-        await Promise.race([start(), enough.promise]);
+        await Promise.race([start(), deadline.promise]);
       } finally {
         cancel();
         isChecking = false;

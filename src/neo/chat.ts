@@ -27,14 +27,14 @@ type Header = (name: string) => string | undefined;
  */
 export function withMarkers(header: Header, body: Record<string, unknown>): Record<string, unknown> {
   for (const [name, member] of MARKERS) {
-    const said = header(name);
-    if (said === undefined || said === '' || said === body[member]) continue;
+    const marker = header(name);
+    if (marker === undefined || marker === '' || marker === body[member]) continue;
     if (body[member] !== undefined) {
-      const [marked, written] = [said, JSON.stringify(body[member])].map((text) => text.slice(0, 200));
-      const message = `${name} must agree with ${member} in the body (got ${JSON.stringify(marked)} in the header, ${written} in the body)`;
+      const [inHeader, inBody] = [marker, JSON.stringify(body[member])].map((text) => text.slice(0, 200));
+      const message = `${name} must agree with ${member} in the body (got ${JSON.stringify(inHeader)} in the header, ${inBody} in the body)`;
       throw new ReveilleError('invalid_request', message);
     }
-    body[member] = said;
+    body[member] = marker;
   }
   return body;
 }
@@ -50,10 +50,10 @@ export function userOf(header: Header, body: ChatRequest): string | undefined {
 }
 
 /** The user of a request's wake, see {@link userOf}, and the caller's id for it. */
-export type WakeAbout = { userId?: string | undefined; name?: string | undefined };
+export type WakeIdentity = { userId?: string | undefined; name?: string | undefined };
 
 /** The turn for a request. `newId` returns a new id where one is needed. */
-export function turnOf(body: ChatRequest, now: number, newId: () => string, { userId }: WakeAbout = {}): NewTurn {
+export function turnOf(body: ChatRequest, now: number, newId: () => string, { userId }: WakeIdentity = {}): NewTurn {
   return {
     id: newId(),
     conversationId: body.conversation_id ?? newId(),
@@ -91,7 +91,7 @@ export type ChatOptions = {
  *
  * @param since equal turns that were accepted after it, epoch milliseconds, are repetitions
  */
-function withDerivedFire(turn: NewTurn, body: ChatRequest, { userId, name }: WakeAbout, since: number): NewTurn {
+function withDerivedFire(turn: NewTurn, body: ChatRequest, { userId, name }: WakeIdentity, since: number): NewTurn {
   if (turn.origin === 'user' || turn.fireId !== undefined) return turn;
   const { conversation_id: conversationId } = body;
   const { alarmId, scheduledFor, message, payload } = turn;
@@ -112,11 +112,11 @@ function withDerivedFire(turn: NewTurn, body: ChatRequest, { userId, name }: Wak
 export async function acceptChat(
   body: ChatRequest,
   { store, clock, onAccepted, onPrompt, isFull, repeatMs = REPEAT_SECONDS * 1000 }: ChatOptions,
-  about: WakeAbout = {},
+  about: WakeIdentity = {},
 ): Promise<ChatAccepted> {
   const now = clock.now();
-  const asked = turnOf(body, now, () => uuidv7({ msecs: now }), about);
-  const { turn, deduped } = await store.accept(withDerivedFire(asked, body, about, now - repeatMs), isFull);
+  const newTurn = turnOf(body, now, () => uuidv7({ msecs: now }), about);
+  const { turn, deduped } = await store.accept(withDerivedFire(newTurn, body, about, now - repeatMs), isFull);
   if (!deduped) onAccepted(turn.conversationId);
   if (!deduped && turn.origin === 'user') onPrompt?.(now);
   return { conversation_id: turn.conversationId, turn_id: turn.id, deduped };

@@ -40,7 +40,7 @@ export const ANSWER_MAX_BYTES = 64 * 1024;
 /** A reply of Neo is bounded by the model's own limit; this is far beyond it. */
 const TURN_MAX_BYTES = 4 * 1024 * 1024;
 /** A healthy daemon answers a query for a turn at once. */
-const ASK_MS = 5000;
+const QUERY_TIMEOUT_MS = 5000;
 
 /** A daemon's base address, as its provider returned it, and the bearer that it accepts. */
 export type DaemonAddress = { readonly url: string; readonly token: string };
@@ -114,26 +114,26 @@ export function askTurn(
     headers: { authorization: `Bearer ${token}`, accept: 'application/json' },
     maxBytes: TURN_MAX_BYTES,
     signal,
-    limit: { clock, ms: ASK_MS },
+    limit: { clock, ms: QUERY_TIMEOUT_MS },
   });
 }
 
 /** The listener for a person: the daemon's own, or the public one of a router. */
-export type NeoPlace = {
+export type NeoEndpoint = {
   /** Without a trailing slash. */
   readonly url: string;
   /** The daemon's token, or a person's. */
   readonly token: string | undefined;
 };
 
-export type NeoClientOptions = NeoPlace & {
+export type NeoClientOptions = NeoEndpoint & {
   /** Limits each call; one minute by default, in which a machine can start. */
   attend?: Attend;
   clock?: Clock;
 } & Partial<Pick<Daemon, 'name' | 'remedy' | 'tokenName' | 'explain' | 'transport'>>;
 
 const CALL_MS = 60_000;
-const LOOK = '. It is not known whether it was accepted: check the conversation before you send it again';
+const CHECK_CONVERSATION = '. It is not known whether it was accepted: check the conversation before you send it again';
 
 type Page = { limit?: number | undefined; cursor?: string | undefined };
 
@@ -152,7 +152,7 @@ export function createNeoClient(options: NeoClientOptions) {
   const { explain, transport } = options;
   const daemon = { url: options.url, token, name, remedy, tokenName, explain, transport };
   const { address, call, read } = createCaller(daemon);
-  const ask = async <R extends Route>(
+  const request = async <R extends Route>(
     route: R,
     given: { readonly [Name in PathNames<R['path']>]: string },
     more: Pick<Call, 'query' | 'body' | 'ifLost'> = {},
@@ -166,29 +166,30 @@ export function createNeoClient(options: NeoClientOptions) {
   return {
     /** Sends a message; resolves when the turn is durable. Without a conversation a new one begins. */
     chat: async (said: PersonChat, signal?: AbortSignal) =>
-      (await ask(NEO_ROUTES.chat, {}, { body: said, ifLost: LOOK }, signal)).value,
+      (await request(NEO_ROUTES.chat, {}, { body: said, ifLost: CHECK_CONVERSATION }, signal)).value,
     /** Newest activity first. */
-    conversations: async (page: Page = {}) => (await ask(NEO_ROUTES.listConversations, {}, { query: page })).value,
+    conversations: async (page: Page = {}) => (await request(NEO_ROUTES.listConversations, {}, { query: page })).value,
     /** With its turns, in the order of acceptance. */
     conversation: async (id: string, page: Page = {}) =>
-      (await ask(NEO_ROUTES.getConversation, { id }, { query: page })).value,
+      (await request(NEO_ROUTES.getConversation, { id }, { query: page })).value,
     turn: async (conversationId: string, turnId: string) =>
-      (await ask(NEO_ROUTES.getTurn, { id: conversationId, turn_id: turnId })).value,
+      (await request(NEO_ROUTES.getTurn, { id: conversationId, turn_id: turnId })).value,
     /** Ends a turn permanently; one that has ended is returned unchanged. */
-    cancelTurn: async (id: string) => (await ask(NEO_ROUTES.cancelTurn, { id })).value,
+    cancelTurn: async (id: string) => (await request(NEO_ROUTES.cancelTurn, { id })).value,
     /** The model's functions, the tools reserved for the executor, and warnings about both. */
-    tools: async () => (await ask(NEO_ROUTES.tools, {})).value,
+    tools: async () => (await request(NEO_ROUTES.tools, {})).value,
     answerGate: async (intentId: string, nodeId: string, answer: GateAnswer) =>
-      (await ask(NEO_ROUTES.answerGate, { id: intentId, nid: nodeId }, { body: answer })).value,
+      (await request(NEO_ROUTES.answerGate, { id: intentId, nid: nodeId }, { body: answer })).value,
     /** As its source text: a verifier needs the exact bytes. */
-    receipt: async (intentId: string): Promise<RawJson> => (await ask(NEO_ROUTES.getReceipt, { id: intentId })).text,
+    receipt: async (intentId: string): Promise<RawJson> =>
+      (await request(NEO_ROUTES.getReceipt, { id: intentId })).text,
     /** The events, see {@link followEvents}. */
     events: (follow: FollowOptions): AsyncGenerator<NeoEvent> =>
       followEvents(
         {
           url: below(address, NEO_ROUTES.events.path),
           headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
-          who: `${name} at ${address}`,
+          name: `${name} at ${address}`,
           clock,
           transport,
         },

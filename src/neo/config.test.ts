@@ -36,7 +36,7 @@ test('the defaults are loopback, port 8080 and the offline model', () => {
     contextTokens: 128_000,
     maxQueued: 1000,
     repeatMs: 86_340_000,
-    ladder: { firstMs: 30_000, longestMs: 900_000, giveUpMs: 86_400_000 },
+    retryPolicy: { firstMs: 30_000, longestMs: 900_000, giveUpMs: 86_400_000 },
     separation: 'auto',
     warnings: [],
   });

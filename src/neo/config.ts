@@ -17,7 +17,7 @@ import {
   wholeNumber,
 } from '../wire/settings.ts';
 import { parseToolConfig, type ToolConfig } from './tools/settings.ts';
-import { RETRY_LADDER, type RetryLadder } from './turn.ts';
+import { RETRY_POLICY, type RetryPolicy } from './turn.ts';
 
 export type NeoConfig = {
   readonly host: string;
@@ -45,7 +45,7 @@ export type NeoConfig = {
   /** How long the same wake without a fire id counts as one wake; 0: never. One day by default. */
   readonly repeatMs?: number;
   /** When wakes' turns are retried after a temporary failure; the defaults are in `turn.ts`. */
-  readonly ladder?: RetryLadder;
+  readonly retryPolicy?: RetryPolicy;
   /** Where chronosd accepts turn reports; without it none are sent. */
   readonly chronosUrl?: string;
   /** Whether its MCP servers run in a sandbox. */
@@ -91,9 +91,9 @@ export const neoSettingsSchema = z.object({
   /** How long the same wake without a fire id counts as one wake; 0: never. */
   NEO_REPEAT_SECONDS: wholeNumber(0, REPEAT_SECONDS_MAX).default(REPEAT_SECONDS),
   /** The first delay before a wake's turn is retried after a temporary failure; it doubles each time. 0: never. */
-  NEO_RETRY_SECONDS: wholeNumber(0, 24 * 3600).default(RETRY_LADDER.firstMs / 1000),
+  NEO_RETRY_SECONDS: wholeNumber(0, 24 * 3600).default(RETRY_POLICY.firstMs / 1000),
   /** How long it is retried. */
-  NEO_RETRY_HOURS: wholeNumber(0, 24 * 30).default(RETRY_LADDER.giveUpMs / 3600_000),
+  NEO_RETRY_HOURS: wholeNumber(0, 24 * 30).default(RETRY_POLICY.giveUpMs / 3600_000),
   /** The size of the model's context; compaction keeps it below. */
   NEO_CONTEXT_TOKENS: wholeNumber(4000, 10_000_000).default(128_000),
 });
@@ -106,14 +106,14 @@ const ANY_PORT = 0;
 /** The value of `NEO_CHEAP_MODEL` for no learning. */
 const NO_MODEL = 'none';
 
-function stop(message: string): never {
+function fail(message: string): never {
   throw new ReveilleError('invalid_request', message);
 }
 
 function dataDirOf({ NEO_DATA_DIR, REVEILLE_HOME }: NeoSettings): string {
   if (NEO_DATA_DIR !== undefined) return NEO_DATA_DIR;
   if (REVEILLE_HOME !== undefined) return join(REVEILLE_HOME, 'neo');
-  return stop('NEO_DATA_DIR is not set: give a folder for conversations, or set REVEILLE_HOME');
+  return fail('NEO_DATA_DIR is not set: give a folder for conversations, or set REVEILLE_HOME');
 }
 
 /**
@@ -125,16 +125,16 @@ export function parseNeoConfig(settings: Settings): NeoConfig {
   const read = parseSettings(neoSettingsSchema, settings);
   if (read.NEO_DAEMON_TOKEN === undefined) {
     if (!read.NEO_DEV) {
-      stop('NEO_DAEMON_TOKEN is not set: give a secret of at least 16 characters, or NEO_DEV=1 while developing');
+      fail('NEO_DAEMON_TOKEN is not set: give a secret of at least 16 characters, or NEO_DEV=1 while developing');
     }
     if (!isLoopback(read.NEO_HOST)) {
       const got = JSON.stringify(read.NEO_HOST);
-      stop(`NEO_DAEMON_TOKEN is not set: without it NEO_HOST must be a loopback address (got ${got})`);
+      fail(`NEO_DAEMON_TOKEN is not set: without it NEO_HOST must be a loopback address (got ${got})`);
     }
   }
   const { model, warnings } = parseModelConfig('NEO', settings);
   const dataDir = dataDirOf(read);
-  return Object.freeze({
+  const config: NeoConfig = {
     host: read.NEO_HOST,
     port: read.NEO_PORT ?? (read.REVEILLE_PORT_FD === undefined ? (read.PORT ?? DEFAULT_PORT) : ANY_PORT),
     portChannel: read.REVEILLE_PORT_FD,
@@ -149,9 +149,9 @@ export function parseNeoConfig(settings: Settings): NeoConfig {
     contextTokens: read.NEO_CONTEXT_TOKENS,
     maxQueued: read.NEO_MAX_QUEUED,
     repeatMs: read.NEO_REPEAT_SECONDS * 1000,
-    ladder: {
+    retryPolicy: {
       firstMs: read.NEO_RETRY_SECONDS * 1000,
-      longestMs: Math.max(RETRY_LADDER.longestMs, read.NEO_RETRY_SECONDS * 1000),
+      longestMs: Math.max(RETRY_POLICY.longestMs, read.NEO_RETRY_SECONDS * 1000),
       giveUpMs: read.NEO_RETRY_HOURS * 3600_000,
     },
     separation: read.REVEILLE_SEPARATION,
@@ -162,5 +162,6 @@ export function parseNeoConfig(settings: Settings): NeoConfig {
         : []),
       ...warnings,
     ],
-  });
+  };
+  return Object.freeze(config);
 }

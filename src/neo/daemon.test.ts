@@ -39,7 +39,7 @@ test('Neo reports its port to a parent process that passed a descriptor', async 
   const env = { NEO_PORT: '', PORT: '1', REVEILLE_PORT_FD: '3' };
   const neo = await neoChild(temporaryFolder(t), env);
   t.after(() => neo.end('SIGKILL'));
-  assert.equal(await neo.said, `${new URL(neo.url).port}\n`);
+  assert.equal(await neo.portOutput, `${new URL(neo.url).port}\n`);
   assert.equal((await ask(neo, '/healthz')).status, 200);
 });
 

@@ -63,16 +63,16 @@ export type RunningNeo = {
 export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
   const { config, variables = {}, clock, log, model, onFatal, drainMs = DRAIN_MS } = options;
   for (const warning of config.warnings) log.warn(warning);
-  const speaker = model ?? chooseModel(config.model, clock);
+  const answeringModel = model ?? chooseModel(config.model, clock);
   const { chronosUrl, token } = config;
   const store = openConversationStore({
     dataDir: config.dataDir,
     clock,
     onEvents: () => feed.wake(),
-    ...(chronosUrl === undefined || token === undefined ? {} : { onReceipt: () => receipts?.wake() }),
+    ...(chronosUrl === undefined || token === undefined ? {} : { onTurnReport: () => turnReports?.wake() }),
   });
   const feed = eventFeed(store);
-  const receipts = receiptSender(config, { outbox: store.outbox, clock, log });
+  const turnReports = turnReportSender(config, { outbox: store.outbox, clock, log });
   const approvers = createApprovers(clock);
   let capabilities: Capabilities | undefined;
   let runner: Runner;
@@ -81,7 +81,7 @@ export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
     capabilities = await createCapabilities({
       config,
       variables,
-      walls: options.walls,
+      sandbox: options.walls,
       store,
       approvers,
       clock,
@@ -90,14 +90,24 @@ export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
     });
     await capabilities.check();
     const { ready: surface, memory, learnFrom: onFinished } = capabilities;
-    const { contextTokens, ladder } = config;
-    runner = createRunner({ store, model: speaker, surface, memory, onFinished, contextTokens, ladder, clock, log });
+    const { contextTokens, retryPolicy } = config;
+    runner = createRunner({
+      store,
+      model: answeringModel,
+      surface,
+      memory,
+      onFinished,
+      contextTokens,
+      retryPolicy,
+      clock,
+      log,
+    });
     server = await startNeoServer({
       config,
       store,
       runner,
-      model: speaker.name,
-      receipts,
+      model: answeringModel.name,
+      receipts: turnReports,
       capabilities,
       approvers,
       feed,
@@ -111,12 +121,12 @@ export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
     await store.close();
     throw error;
   }
-  sayPort(server.port, config.portChannel, log);
+  reportPort(server.port, config.portChannel, log);
   // A model without calls needs no servers; they are started when a client lists the tools.
-  const cancelStart = speaker.callsTools ? clock.after(CAPABILITIES_AFTER_MS, capabilities.start) : () => {};
+  const cancelStart = answeringModel.callsTools ? clock.after(CAPABILITIES_AFTER_MS, capabilities.start) : () => {};
   runner.start();
-  receipts?.start();
-  log.info({ url: server.url, model: speaker.name, data: config.dataDir }, 'neo is ready');
+  turnReports?.start();
+  log.info({ url: server.url, model: answeringModel.name, data: config.dataDir }, 'neo is ready');
 
   let closed: Promise<void> | undefined;
   const close = async (graceMs: number) => {
@@ -124,7 +134,7 @@ export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
     capabilities.stopStarting();
     await Promise.all([server.close(), runner.stop(graceMs)]);
     await capabilities.close();
-    await receipts?.close();
+    await turnReports?.close();
     await store.close();
   };
   /** Running turns are put back: the next Neo runs them, with correct tools. */
@@ -144,7 +154,7 @@ export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
 }
 
 /** Reports Neo's port to the parent process, as a number and a line feed. */
-function sayPort(port: number, channel: number | undefined, log: Logger): void {
+function reportPort(port: number, channel: number | undefined, log: Logger): void {
   if (channel === undefined) return;
   try {
     writeSync(channel, `${port}\n`);
@@ -156,7 +166,7 @@ function sayPort(port: number, channel: number | undefined, log: Logger): void {
 }
 
 /** The sender of turn reports; absent without an address or without a token to sign with. */
-function receiptSender(
+function turnReportSender(
   { chronosUrl, token }: NeoConfig,
   options: Pick<ReceiptSenderOptions, 'outbox' | 'clock' | 'log'>,
 ): Outbox | undefined {

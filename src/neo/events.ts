@@ -20,22 +20,22 @@ type Log = Pick<ConversationStore, 'eventsAfter' | 'eventBounds'>;
 
 const PAGE = 100;
 
-function notice(data: TurnEventData<'notice'>): FeedItem {
+function streamNotice(data: TurnEventData<'notice'>): FeedItem {
   return { type: 'notice', data: JSON.stringify(data) };
 }
 
 /** Makes the feed over a log. */
 export function eventFeed(log: Log) {
-  const sleepers = new Set<() => void>();
+  const waiters = new Set<() => void>();
 
   function newEvents(signal: AbortSignal): Promise<void> {
     return new Promise((resolve) => {
       const wake = () => {
-        sleepers.delete(wake);
+        waiters.delete(wake);
         signal.removeEventListener('abort', wake);
         resolve();
       };
-      sleepers.add(wake);
+      waiters.add(wake);
       signal.addEventListener('abort', wake);
     });
   }
@@ -43,42 +43,42 @@ export function eventFeed(log: Log) {
   return {
     /** A new event is in the log. */
     wake(): void {
-      for (const wake of [...sleepers]) wake();
+      for (const wake of [...waiters]) wake();
     },
 
     /** Everything after a position in the log, in order, then new events, until the signal aborts. */
     async *read({ conversationId, after }: FeedRequest, signal: AbortSignal): AsyncGenerator<FeedItem> {
       const filter = conversationId === undefined ? {} : { conversationId };
       const { newest } = log.eventBounds();
-      let place = after ?? newest;
-      if (place > newest) {
-        yield notice({
+      let position = after ?? newest;
+      if (position > newest) {
+        yield streamNotice({
           ...(conversationId === undefined ? {} : { conversation_id: conversationId }),
           code: 'unknown_event_id',
-          text: `event ${place} has not been issued here (the newest is ${newest}); the retained events follow from the oldest`,
+          text: `event ${position} has not been issued here (the newest is ${newest}); the retained events follow from the oldest`,
         });
-        place = log.eventBounds().droppedThrough;
+        position = log.eventBounds().droppedThrough;
       }
       while (!signal.aborted) {
         const bounds = log.eventBounds();
-        if (place < bounds.droppedThrough) {
-          yield notice({
+        if (position < bounds.droppedThrough) {
+          yield streamNotice({
             ...(conversationId === undefined ? {} : { conversation_id: conversationId }),
             code: 'events_lost',
-            text: `events after ${place} up to ${bounds.droppedThrough} are no longer stored and may be missing here; read the conversation itself`,
+            text: `events after ${position} up to ${bounds.droppedThrough} are no longer stored and may be missing here; read the conversation itself`,
           });
-          place = bounds.droppedThrough;
+          position = bounds.droppedThrough;
           continue;
         }
-        const page = log.eventsAfter(place, PAGE, filter);
+        const page = log.eventsAfter(position, PAGE, filter);
         for (const event of page) yield event;
         if (page.length === PAGE) {
-          place = page.at(-1)!.id;
+          position = page.at(-1)!.id;
           continue;
         }
         // A short page contained all events of that moment, of this conversation and of any other.
-        place = Math.max(bounds.newest, place);
-        if (!signal.aborted && log.eventBounds().newest === place) await newEvents(signal);
+        position = Math.max(bounds.newest, position);
+        if (!signal.aborted && log.eventBounds().newest === position) await newEvents(signal);
       }
     },
   };

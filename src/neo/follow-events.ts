@@ -38,7 +38,7 @@ type Source = {
   url: URL;
   headers: Readonly<Record<string, string>>;
   /** Its name in messages. */
-  who: string;
+  name: string;
   clock: Clock;
   /** Carries the streams instead of connections of their own. */
   transport?: Transport | undefined;
@@ -73,10 +73,10 @@ export async function* followEvents(source: Source, options: FollowOptions): Asy
         if (item.id !== undefined) after = item.id;
         yield item;
       }
-      error = new ReveilleError('unavailable', `${source.who} ended the stream of events`);
+      error = new ReveilleError('unavailable', `${source.name} ended the stream of events`);
     } catch (thrown) {
       if (signal.aborted) return;
-      error = errorOf(thrown, source.who);
+      error = errorOf(thrown, source.name);
       if (!error.retryable) throw error;
     } finally {
       signal.removeEventListener('abort', give);
@@ -145,14 +145,14 @@ function jsonOf(text: string): unknown {
   }
 }
 
-function errorOf(thrown: unknown, who: string): ReveilleError {
+function errorOf(thrown: unknown, name: string): ReveilleError {
   if (thrown instanceof ReveilleError) return thrown;
   if (thrown instanceof StreamRefused) {
     try {
-      openEnvelope(thrown.text, thrown.status, who, retryAfterOf(thrown.retryAfter));
+      openEnvelope(thrown.text, thrown.status, name, retryAfterOf(thrown.retryAfter));
     } catch (error) {
       if (error instanceof ReveilleError) return error;
     }
   }
-  return new ReveilleError('unavailable', `the events of ${who} were lost (${codeOf(thrown)})`, { cause: thrown });
+  return new ReveilleError('unavailable', `the events of ${name} were lost (${codeOf(thrown)})`, { cause: thrown });
 }

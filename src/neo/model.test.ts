@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { offlineModel, offlineReply } from './model.ts';
-import type { Occasion } from './turn.ts';
+import type { TurnInput } from './turn.ts';
 
 const DUE = Date.UTC(2026, 5, 15, 8, 10);
-const WAKE: Occasion = {
+const WAKE: TurnInput = {
   origin: 'chronos',
   alarmId: 'a1',
   scheduledFor: DUE,
@@ -50,7 +50,7 @@ test('a long message is quoted from its beginning, with its length, and no chara
 test('the model streams its answer and names itself', async () => {
   const pieces: string[] = [];
   const signal = new AbortController().signal;
-  const request = { system: '', messages: [], occasion: WAKE, signal, onText: (piece: string) => pieces.push(piece) };
+  const request = { system: '', messages: [], turn: WAKE, signal, onText: (piece: string) => pieces.push(piece) };
   const answer = await offlineModel.generate(request);
   assert.deepEqual(answer, { text: offlineReply(WAKE), model: 'offline' });
   assert.equal(pieces.join(''), answer.text);

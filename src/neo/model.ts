@@ -7,13 +7,13 @@ import type { Model, ModelRequest } from '../kit/model/model.ts';
 import type { ModelConfig } from '../kit/model/settings.ts';
 import { jsonForTerminal } from '../kit/text/hidden-characters.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
-import type { Occasion } from './turn.ts';
+import type { TurnInput } from './turn.ts';
 
 // The request to a model: besides the text it has the facts of the turn, for the offline model.
 
 type NeoRequest = ModelRequest & {
   /** The facts of the turn as data. */
-  readonly occasion: Occasion;
+  readonly turn: TurnInput;
 };
 
 /** Any model; the offline one also uses the turn. */
@@ -53,7 +53,7 @@ function wakeSentence({
   setBy,
   createdAt,
   lateBecause,
-}: Occasion): string {
+}: TurnInput): string {
   const alarm = label ? `the alarm ${quote(label)}` : 'an alarm';
   const due = scheduledFor === undefined ? '' : ` that was due at ${formatInstant(scheduledFor)}`;
   const late = scheduledFor === undefined ? '' : `, ${formatLateness(createdAt - scheduledFor, lateBecause)}`;
@@ -69,21 +69,21 @@ function wakeSentence({
 }
 
 /** The answer of the offline model: three lines at most. */
-export function offlineReply(occasion: Occasion): string {
-  const woken = occasion.origin === 'chronos';
-  const payload = occasion.payload === undefined ? '' : ` Payload: ${oneLine(occasion.payload)}`;
+export function offlineReply(turn: TurnInput): string {
+  const woken = turn.origin === 'chronos';
+  const payload = turn.payload === undefined ? '' : ` Payload: ${oneLine(turn.payload)}`;
   return [
     'I am the offline model: no language model is configured (NEO_MODEL_BASE_URL), so I can only repeat what reached me.',
-    woken ? wakeSentence(occasion) : `A person wrote to me at ${formatInstant(occasion.createdAt)}.`,
-    `${woken && occasion.setBy === undefined ? 'My message to myself' : 'The message'}: ${quote(occasion.message)}${payload}`,
+    woken ? wakeSentence(turn) : `A person wrote to me at ${formatInstant(turn.createdAt)}.`,
+    `${woken && turn.setBy === undefined ? 'My message to myself' : 'The message'}: ${quote(turn.message)}${payload}`,
   ].join('\n');
 }
 
 export const offlineModel: NeoModel = {
   name: OFFLINE,
-  generate({ occasion, onText, signal }) {
+  generate({ turn, onText, signal }) {
     if (signal.aborted) return Promise.reject(signal.reason);
-    const text = offlineReply(occasion);
+    const text = offlineReply(turn);
     onText(text);
     return Promise.resolve({ text, model: OFFLINE });
   },

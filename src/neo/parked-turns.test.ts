@@ -9,9 +9,9 @@ import { ReveilleError } from '../wire/errors.ts';
 import { openConversationStore } from './conversations/store.ts';
 import type { NeoModel } from './model.ts';
 import { createRunner } from './runner.ts';
-import { type NewTurn, type RetryLadder, retryAt } from './turn.ts';
+import { type NewTurn, type RetryPolicy, retryAt } from './turn.ts';
 
-const LADDER: RetryLadder = { firstMs: 60_000, longestMs: 240_000, giveUpMs: 24 * 3600_000 };
+const POLICY: RetryPolicy = { firstMs: 60_000, longestMs: 240_000, giveUpMs: 24 * 3600_000 };
 const FIRE = '0197f5a0-0000-7000-8000-000000000001@1';
 
 /** A model whose failures the test sets, and that answers otherwise. */
@@ -45,8 +45,8 @@ function workbench(t: TestContext) {
   const dataDir = temporaryFolder(t);
   const moody = moodyModel();
   const begin = () => {
-    const store = openConversationStore({ dataDir, clock, onReceipt: () => {} });
-    const runner = createRunner({ store, model: moody.model, clock, log: silentLogger, ladder: LADDER });
+    const store = openConversationStore({ dataDir, clock, onTurnReport: () => {} });
+    const runner = createRunner({ store, model: moody.model, clock, log: silentLogger, retryPolicy: POLICY });
     runner.start();
     const end = async () => {
       await runner.stop(0);
@@ -159,17 +159,22 @@ test('a waiting turn can be cancelled', async (t) => {
 test("the delay doubles, respects the endpoint's request, and the retries end", () => {
   const turn = { origin: 'chronos', retries: 0, createdAt: 0 } as const;
   const failed = (afterSeconds?: number) =>
-    ({ status: 'failed', error: 'e', model: 'm', passes: afterSeconds === undefined ? {} : { afterSeconds } }) as const;
+    ({
+      status: 'failed',
+      error: 'e',
+      model: 'm',
+      temporary: afterSeconds === undefined ? {} : { afterSeconds },
+    }) as const;
   const at = (retries: number, afterSeconds?: number, now = 1000) =>
-    retryAt({ ...turn, retries }, failed(afterSeconds), { ladder: LADDER, now, draw: 1 });
+    retryAt({ ...turn, retries }, failed(afterSeconds), { policy: POLICY, now, draw: 1 });
   assert.deepEqual(
     [0, 1, 2, 3].map((retries) => at(retries)! - 1000),
     [60_000, 120_000, 240_000, 240_000],
   );
   assert.equal(at(0, 500), 501_000);
   assert.equal(at(0, undefined, 24 * 3600_000), undefined, 'accepted too long ago');
-  const options = { ladder: LADDER, now: 0, draw: 0 };
+  const options = { policy: POLICY, now: 0, draw: 0 };
   assert.equal(retryAt({ ...turn, origin: 'user' }, failed(), options), undefined);
   assert.equal(retryAt(turn, { status: 'failed', error: 'a wrong key', model: 'm' }, options), undefined);
-  assert.equal(retryAt(turn, failed(), { ...options, ladder: { ...LADDER, firstMs: 0 } }), undefined);
+  assert.equal(retryAt(turn, failed(), { ...options, policy: { ...POLICY, firstMs: 0 } }), undefined);
 });

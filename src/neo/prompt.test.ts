@@ -117,7 +117,7 @@ test('earlier turns are shown oldest first with their outcome, a failed one with
     turn({ seq: 2, message: 'two', status: 'failed', error: 'the endpoint answered 401' }),
     turn({ seq: 3, message: 'three', status: 'failed', error: 'cut', reply: 'half of' }),
   ];
-  const { messages, whole } = renderHistory(earlier, () => []);
+  const { messages, isComplete } = renderHistory(earlier, () => []);
   assert.deepEqual(
     messages.map(({ role }) => role),
     ['user', 'assistant', 'user', 'assistant', 'user', 'assistant'],
@@ -125,21 +125,21 @@ test('earlier turns are shown oldest first with their outcome, a failed one with
   assert.equal(messages[1]!.content, 'first');
   assert.equal(messages[3]!.content, '(This turn ended without a whole answer: the endpoint answered 401.)');
   assert.equal(messages[5]!.content, 'half of\n(This turn ended without a whole answer: cut.)');
-  assert.equal(whole, true);
+  assert.equal(isComplete, true);
 });
 
 test('the calls of an earlier turn are shown after its reply, with ids that the reply does not name', () => {
   const step: JournalledStep = {
     step: 1,
-    said: '',
-    leftOut: 0,
+    text: '',
+    omittedCalls: 0,
     calls: [
       {
-        place: 0,
+        index: 0,
         call: { id: 'a', name: 'chronos__alarm_set', input: '{"delay_seconds":60}' },
         answer: { isError: false, content: [{ type: 'text', text: '{"id":"alarm-7"}' }] },
       },
-      { place: 1, call: { id: 'b', name: 'files__write', input: '{}' } },
+      { index: 1, call: { id: 'b', name: 'files__write', input: '{}' } },
     ],
   };
   const { messages } = renderHistory([turn({ status: 'done', reply: 'It is set.' })], () => [step]);
@@ -168,10 +168,10 @@ test('at most sixteen earlier turns are shown, fewer when they are long, and the
   const all = renderHistory(many, () => []);
   assert.equal(all.messages.length, 2 * EARLIER_TURNS);
   assert.match(all.messages[0]!.content, /message 2$/m);
-  assert.equal(all.whole, false);
+  assert.equal(all.isComplete, false);
 
   const long = many.map((each) => ({ ...each, message: 'x'.repeat(30_000) }));
   const few = renderHistory(long, () => []);
   assert.equal(few.messages.length, 2 * 2);
-  assert.equal(few.whole, false);
+  assert.equal(few.isComplete, false);
 });

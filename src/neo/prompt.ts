@@ -7,7 +7,7 @@ import type { ModelMessage } from '../kit/model/model.ts';
 import { codeFor, quoted } from '../kit/model/quotation.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
 import { utf8Bytes } from '../wire/text.ts';
-import { wordsOfAnswer } from './loop/call-events.ts';
+import { textOfAnswer } from './loop/call-events.ts';
 import type { JournalledStep } from './loop/journal.ts';
 import type { Turn } from './turn.ts';
 
@@ -15,7 +15,7 @@ import type { Turn } from './turn.ts';
  * The memories that a turn is shown beyond its conversation. Neither may throw; their results are rendered as a
  * quotation.
  */
-export type Remembrance = {
+export type TurnMemory = {
   /** Pinned: the user and their rules. */
   profile(): string | undefined;
   relevantTo(turn: Turn, limit: number): Promise<string | undefined>;
@@ -109,8 +109,10 @@ function renderCalls(turn: Turn, steps: readonly JournalledStep[]): string | und
   const calls = steps.flatMap((step) => step.calls);
   if (calls.length === 0) return undefined;
   const lines = calls.slice(-CALLS_SHOWN).map(({ call, answer }) => {
-    const came = answer ? `${answer.isError ? 'failed: ' : ''}${shortened(wordsOfAnswer(answer))}` : 'outcome unknown';
-    return `${call.name} ${shortened(call.input)} -> ${came}`;
+    const outcome = answer
+      ? `${answer.isError ? 'failed: ' : ''}${shortened(textOfAnswer(answer))}`
+      : 'outcome unknown';
+    return `${call.name} ${shortened(call.input)} -> ${outcome}`;
   });
   const text = lines.join('\n');
   const left = calls.length > CALLS_SHOWN ? ` The last ${CALLS_SHOWN} of ${calls.length}:` : '';
@@ -121,7 +123,7 @@ function renderCalls(turn: Turn, steps: readonly JournalledStep[]): string | und
 export type History = {
   readonly messages: ModelMessage[];
   /** Whether that is the whole conversation. */
-  readonly whole: boolean;
+  readonly isComplete: boolean;
 };
 
 /**
@@ -144,7 +146,7 @@ export function renderHistory(earlier: readonly Turn[], stepsOf: (turn: Turn) =>
     messages.unshift({ role: 'user', content: user }, { role: 'assistant', content: assistant });
     shown++;
   }
-  return { messages, whole: shown === earlier.length };
+  return { messages, isComplete: shown === earlier.length };
 }
 
 /**

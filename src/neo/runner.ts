@@ -11,20 +11,20 @@ import { ReveilleError } from '../wire/errors.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
 import type { ConversationStore } from './conversations/store.ts';
 import type { NeoModel } from './model.ts';
-import type { Remembrance } from './prompt.ts';
+import type { TurnMemory } from './prompt.ts';
 import { noTools, type ToolSurface, TurnCancelled } from './tools/surface.ts';
-import { RETRY_LADDER, type RetryLadder, retryAt, type Turn } from './turn.ts';
+import { RETRY_POLICY, type RetryPolicy, retryAt, type Turn } from './turn.ts';
 
 export type RunnerOptions = {
   store: ConversationStore;
   model: NeoModel;
   /** The capabilities of a turn; used by turns of a model that calls tools. No tools by default. */
   surface?: (() => Promise<ToolSurface>) | undefined;
-  memory?: Remembrance | undefined;
+  memory?: TurnMemory | undefined;
   /** Called when a turn has ended. */
   onFinished?: (turn: Turn) => void;
   /** When turns are retried after a temporary failure. */
-  ladder?: RetryLadder | undefined;
+  retryPolicy?: RetryPolicy | undefined;
   /** The size of the model's context, in tokens; 128,000 by default. */
   contextTokens?: number;
   clock: Clock;
@@ -61,12 +61,12 @@ export type Runner = {
 const STORE_RETRY_MS = [1000, 2000, 5000, 10_000, 30_000];
 
 /** The wall clock may be set meanwhile, so it is read at least this often. */
-const LONGEST_LOOK_MS = 30_000;
+const CLOCK_CHECK_MS = 30_000;
 
 /** Makes a runner over the last process's turns; nothing runs before `start`. */
 export function createRunner(options: RunnerOptions): Runner {
   const { store, model, memory, onFinished, clock, log, concurrency = 8 } = options;
-  const { surface = async () => noTools, contextTokens = 128_000, ladder = RETRY_LADDER } = options;
+  const { surface = async () => noTools, contextTokens = 128_000, retryPolicy = RETRY_POLICY } = options;
   /** Conversations with waiting turns and none running, in the order of their next start. */
   const ready = new Set<string>();
   const running = new Map<string, Promise<void>>();
@@ -110,16 +110,16 @@ export function createRunner(options: RunnerOptions): Runner {
   }
 
   async function run(turn: Turn, signal: AbortSignal): Promise<void> {
-    const surroundings = { store, model, surface, memory, contextTokens, persist, clock, log };
+    const answerOptions = { store, model, surface, memory, contextTokens, persist, clock, log };
     // The first turn loads the answering code: the router waits for a woken machine until it listens.
     const { answerTurn } = await import('./answer.ts');
-    const { outcome, said } = await answerTurn(turn, { ...surroundings, signal });
+    const { outcome, said } = await answerTurn(turn, { ...answerOptions, signal });
     if (!outcome) {
       await store.putBack(turn);
       queued++;
       return;
     }
-    const again = retryAt(turn, outcome, { ladder, now: clock.now(), draw: Math.random() });
+    const again = retryAt(turn, outcome, { policy: retryPolicy, now: clock.now(), draw: Math.random() });
     if (again !== undefined && outcome.status === 'failed') return await park(turn, outcome, again);
     const finished = await persist(() => store.finish(turn, outcome, said));
     if (!finished) return;
@@ -132,8 +132,8 @@ export function createRunner(options: RunnerOptions): Runner {
   async function park(turn: Turn, failure: { error: string; model: string }, at: number): Promise<void> {
     const parked = await persist(() => store.park(turn, failure, at));
     if (!parked) return;
-    const facts = { turn_id: turn.id, fire_id: turn.fireId, retry_at: formatInstant(at), retries: parked.retries };
-    log.warn({ ...facts, reason: failure.error }, 'turn failed; it will be retried');
+    const fields = { turn_id: turn.id, fire_id: turn.fireId, retry_at: formatInstant(at), retries: parked.retries };
+    log.warn({ ...fields, reason: failure.error }, 'turn failed; it will be retried');
     scheduleRetry();
   }
 
@@ -156,15 +156,15 @@ export function createRunner(options: RunnerOptions): Runner {
     cancelRetry();
     const next = store.nextRetry();
     if (next === undefined || stopping.signal.aborted) return;
-    const pauseMs = Math.min(Math.max(next - clock.now(), 0), LONGEST_LOOK_MS);
-    cancelRetry = clock.after(pauseMs, releaseDue);
+    const delayMs = Math.min(Math.max(next - clock.now(), 0), CLOCK_CHECK_MS);
+    cancelRetry = clock.after(delayMs, releaseDue);
   }
 
   function logFinished(turn: Turn): void {
     const tookMs = (turn.finishedAt ?? 0) - (turn.startedAt ?? 0);
-    const facts = { turn_id: turn.id, conversation_id: turn.conversationId, fire_id: turn.fireId, tookMs };
-    if (turn.status === 'done') log.info(facts, 'turn done');
-    else log.warn({ ...facts, reason: turn.error }, `turn ${turn.status}`);
+    const fields = { turn_id: turn.id, conversation_id: turn.conversationId, fire_id: turn.fireId, tookMs };
+    if (turn.status === 'done') log.info(fields, 'turn done');
+    else log.warn({ ...fields, reason: turn.error }, `turn ${turn.status}`);
   }
 
   async function work(conversationId: string): Promise<void> {
@@ -213,7 +213,7 @@ export function createRunner(options: RunnerOptions): Runner {
         return waiting;
       }
       // A turn that begins at this moment is known here a little later than on the disk.
-      for (let look = 0; look < 100; look++) {
+      for (let attempt = 0; attempt < 100; attempt++) {
         const runs = cancellable.get(turnId);
         runs?.cancel();
         await runs?.ended;

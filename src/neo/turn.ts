@@ -10,7 +10,7 @@ import type { LateReason } from '../wire/wake.ts';
 export const MAX_ATTEMPTS = 3;
 
 /** The accepted message and its facts, which never change. Times are milliseconds since the epoch. */
-export type Occasion = {
+export type TurnInput = {
   readonly origin: TurnOrigin;
   readonly alarmId?: string;
   /** The occurrence; at most one turn has it. */
@@ -35,7 +35,7 @@ export type Occasion = {
 };
 
 /** A turn that is about to be stored. */
-export type NewTurn = Occasion & {
+export type NewTurn = TurnInput & {
   readonly id: string;
   readonly conversationId: string;
   /** For a wake with a derived fire id: an equal turn has this id and was accepted after `since`. */
@@ -60,7 +60,7 @@ export type Turn = Omit<NewTurn, 'repeats'> & {
 };
 
 /**
- * The outcome of an attempt. A `failed` one may carry the partial reply; `passes`: another attempt may succeed, after
+ * The outcome of an attempt. A `failed` one may carry the partial reply; `temporary`: another attempt may succeed, after
  * this many seconds where the endpoint requested it.
  */
 export type Outcome =
@@ -70,11 +70,11 @@ export type Outcome =
       readonly error: string;
       readonly model: string;
       readonly reply?: string;
-      readonly passes?: { readonly afterSeconds?: number };
+      readonly temporary?: { readonly afterSeconds?: number };
     };
 
 /** When turns of wakes are retried after a temporary failure. */
-export type RetryLadder = {
+export type RetryPolicy = {
   /** The first delay, in milliseconds; it doubles up to `longestMs`. 0: never. */
   readonly firstMs: number;
   readonly longestMs: number;
@@ -82,7 +82,7 @@ export type RetryLadder = {
   readonly giveUpMs: number;
 };
 
-export const RETRY_LADDER: RetryLadder = { firstMs: 30_000, longestMs: 15 * 60_000, giveUpMs: 24 * 3600_000 };
+export const RETRY_POLICY: RetryPolicy = { firstMs: 30_000, longestMs: 15 * 60_000, giveUpMs: 24 * 3600_000 };
 
 /**
  * The time of a turn's retry; `undefined` when it has failed permanently. A person sees the failure and can send the
@@ -93,12 +93,12 @@ export const RETRY_LADDER: RetryLadder = { firstMs: 30_000, longestMs: 15 * 60_0
 export function retryAt(
   turn: Pick<Turn, 'origin' | 'retries' | 'createdAt'>,
   outcome: Outcome,
-  { ladder, now, draw }: { ladder: RetryLadder; now: number; draw: number },
+  { policy, now, draw }: { policy: RetryPolicy; now: number; draw: number },
 ): number | undefined {
-  const { firstMs, longestMs, giveUpMs } = ladder;
-  if (outcome.status !== 'failed' || !outcome.passes || turn.origin === 'user' || firstMs === 0) return undefined;
-  const pauseMs = withJitter(backoff({ first: firstMs, longest: longestMs })(turn.retries + 1), draw);
-  const at = now + Math.ceil(Math.max(pauseMs, (outcome.passes.afterSeconds ?? 0) * 1000));
+  const { firstMs, longestMs, giveUpMs } = policy;
+  if (outcome.status !== 'failed' || !outcome.temporary || turn.origin === 'user' || firstMs === 0) return undefined;
+  const delayMs = withJitter(backoff({ first: firstMs, longest: longestMs })(turn.retries + 1), draw);
+  const at = now + Math.ceil(Math.max(delayMs, (outcome.temporary.afterSeconds ?? 0) * 1000));
   return at - turn.createdAt > giveUpMs ? undefined : at;
 }
 
@@ -107,9 +107,9 @@ export function afterCrash({
   attempts,
   retries,
 }: Pick<Turn, 'attempts' | 'retries'>): { status: 'queued' } | { status: 'interrupted'; error: string } {
-  const stopped = attempts - retries;
-  if (stopped < MAX_ATTEMPTS) return { status: 'queued' };
-  const error = `Neo was stopped ${stopped} times while this turn ran; it is not begun again`;
+  const interruptions = attempts - retries;
+  if (interruptions < MAX_ATTEMPTS) return { status: 'queued' };
+  const error = `Neo was stopped ${interruptions} times while this turn ran; it is not begun again`;
   return { status: 'interrupted', error };
 }
 
@@ -119,21 +119,21 @@ export function afterCrash({
  *
  * @param now epoch milliseconds
  */
-export function reportOf(turn: Turn, now: number): TurnReport | undefined {
-  const about = { turnId: turn.id, conversationId: turn.conversationId };
+export function turnReportOf(turn: Turn, now: number): TurnReport | undefined {
+  const ids = { turnId: turn.id, conversationId: turn.conversationId };
   const { status, startedAt, finishedAt, error = null, retryAt: retry, reply = null } = turn;
   const nothing = { outcome: null, error: null, retryAt: null, reply: null };
   if (status === 'running' && startedAt !== undefined)
-    return { ...about, ...nothing, stage: 'turn_started', at: startedAt };
+    return { ...ids, ...nothing, stage: 'turn_started', at: startedAt };
   if (status === 'queued' && retry !== undefined)
-    return { ...about, ...nothing, stage: 'turn_waits', at: now, error, retryAt: retry };
+    return { ...ids, ...nothing, stage: 'turn_waits', at: now, error, retryAt: retry };
   if (status === 'queued' || finishedAt === undefined) return undefined;
   const outcome = status === 'done' ? 'ok' : 'failed';
-  return { ...about, stage: 'turn_finished', at: finishedAt, outcome, error, retryAt: null, reply };
+  return { ...ids, stage: 'turn_finished', at: finishedAt, outcome, error, retryAt: null, reply };
 }
 
 /** The time of a waiting turn's retry. */
-const waitsUntil = ({ status, retryAt: at }: Turn) => instant(status === 'queued' ? at : undefined);
+const retryTimeOf = ({ status, retryAt: at }: Turn) => instant(status === 'queued' ? at : undefined);
 
 function instant(epochMs: number | undefined): string | undefined {
   return epochMs === undefined ? undefined : formatInstant(epochMs);
@@ -162,7 +162,7 @@ export function viewOf(turn: Turn): TurnView {
     created_at: formatInstant(turn.createdAt),
     started_at: instant(turn.startedAt),
     finished_at: instant(turn.finishedAt),
-    retry_at: waitsUntil(turn),
+    retry_at: retryTimeOf(turn),
     attempts: turn.attempts,
   };
 }
@@ -179,6 +179,6 @@ export function turnEventOf(turn: Turn): TurnEventData<'turn'> {
     fire_id: turn.fireId,
     model: turn.model,
     error: turn.error,
-    retry_at: waitsUntil(turn),
+    retry_at: retryTimeOf(turn),
   };
 }

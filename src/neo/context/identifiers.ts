@@ -36,7 +36,7 @@ const BRACKETS = [
 /**
  * Removes characters of the surrounding sentence from a token: its full stop, and brackets that were not opened in it.
  */
-function withoutSentence(token: string): string {
+function stripPunctuation(token: string): string {
   let text = token;
   for (;;) {
     const before = text;
@@ -86,12 +86,12 @@ function find(text: string): { token: string; at: number }[] {
     });
   }
   take(QUOTED_PATH, (_, path) => path);
-  take(ADDRESS, withoutSentence);
-  take(WINDOWS_PATH, withoutSentence);
-  take(PATH, withoutSentence);
+  take(ADDRESS, stripPunctuation);
+  take(WINDOWS_PATH, stripPunctuation);
+  take(PATH, stripPunctuation);
   take(GROUPED_NUMBER, (number) => (number.replace(/\D/g, '').length > LONGEST_SMALL_NUMBER ? number : undefined));
   take(RUN, (run) => {
-    const token = withoutSentence(run);
+    const token = stripPunctuation(run);
     return isIdentifier(token) ? token : undefined;
   });
   return found.sort((one, other) => one.at - other.at);

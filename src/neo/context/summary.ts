@@ -31,7 +31,7 @@ export function modelSummarizer({ model, turn, clock, signal, onWait }: Summariz
     const request = {
       system: INSTRUCTIONS,
       messages: [{ role: 'user', content: quoted('record', code, record) }] as const,
-      occasion: turn,
+      turn,
       signal,
       onText: () => {},
     };

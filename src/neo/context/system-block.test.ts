@@ -17,7 +17,7 @@ const block = (members: Partial<SystemFacts> = {}) =>
   systemBlock({
     turn: turn(),
     now: NOW,
-    whole: true,
+    isComplete: true,
     tools: [],
     warnings: [],
     step: 3,
@@ -57,7 +57,7 @@ test("the active skill is shown in its author's words", () => {
 });
 
 test('profile, memories and older turns are shown if there are any', () => {
-  const shown = block({ profile: 'PROFILE', memories: 'MEMORIES', older: 'OLDER', whole: false });
+  const shown = block({ profile: 'PROFILE', memories: 'MEMORIES', older: 'OLDER', isComplete: false });
   assert.match(shown, /PROFILE\n\nThe beginning of this conversation is not shown\.\n\nOLDER\n\nMEMORIES/);
 });
 

@@ -19,7 +19,7 @@ const READ_CHARACTERS = 8192;
 /** A turn is shown only if it shares words of this weight; a single common word is not enough. */
 const LEAST_WEIGHT = 2;
 
-function wordsOf(text: string): Set<string> {
+function distinctWords(text: string): Set<string> {
   return new Set(
     text
       .slice(0, READ_CHARACTERS)
@@ -42,13 +42,13 @@ function excerpt(text: string): string {
  * @returns oldest first
  */
 export function relevantTurns(turn: Turn, older: readonly Turn[]): Turn[] {
-  const asked = wordsOf(textOf(turn));
-  const shared = older.map((each) => [...wordsOf(textOf(each))].filter((word) => asked.has(word)));
+  const asked = distinctWords(textOf(turn));
+  const shared = older.map((each) => [...distinctWords(textOf(each))].filter((word) => asked.has(word)));
   const frequency = new Map<string, number>();
   for (const words of shared) for (const word of words) frequency.set(word, (frequency.get(word) ?? 0) + 1);
   const weightOf = (word: string) => Math.log((older.length + 1) / frequency.get(word)!);
   return older
-    .map((each, place) => ({ each, weight: shared[place]!.reduce((sum, word) => sum + weightOf(word), 0) }))
+    .map((each, rank) => ({ each, weight: shared[rank]!.reduce((sum, word) => sum + weightOf(word), 0) }))
     .filter(({ weight }) => weight >= LEAST_WEIGHT)
     .sort((one, other) => other.weight - one.weight || other.each.seq - one.each.seq)
     .slice(0, OLDER_TURNS_SHOWN)
@@ -61,9 +61,9 @@ export function renderOlder(turn: Turn, older: readonly Turn[]): string | undefi
   const relevant = relevantTurns(turn, older);
   if (relevant.length === 0) return undefined;
   const shown = relevant.map((each) => {
-    const who = each.origin === 'chronos' ? 'you, by an alarm' : 'a person';
+    const author = each.origin === 'chronos' ? 'you, by an alarm' : 'a person';
     const answer = each.reply === undefined ? '' : `\nyour answer: ${excerpt(each.reply)}`;
-    return `${formatInstant(each.createdAt)}, ${who}: ${excerpt(each.message)}${answer}`;
+    return `${formatInstant(each.createdAt)}, ${author}: ${excerpt(each.message)}${answer}`;
   });
   const text = shown.join('\n\n');
   const note = 'Older turns of this conversation that are not shown but may belong to this one, shortened:';
@@ -112,7 +112,7 @@ export function contextWindow({ limit, earlier, question, summarize, onFailure }
   let factor = 1;
 
   const messages = (): ModelMessage[] => [...before, question, ...(summary ? [summary] : []), ...steps.flat()];
-  const partTaken = (fixedTokens: number) => ((fixedTokens + tokensOfMessages(messages())) * factor) / limit;
+  const usedShare = (fixedTokens: number) => ((fixedTokens + tokensOfMessages(messages())) * factor) / limit;
 
   /** How many of the newest steps stay. */
   function keptSteps(tokens: number): number {
@@ -149,7 +149,7 @@ export function contextWindow({ limit, earlier, question, summarize, onFailure }
     },
 
     /** The used share of the context, from 0, including the rest of the request. */
-    partTaken,
+    partTaken: usedShare,
 
     /** Records an endpoint's own count of a request's tokens beside ours. */
     learn(estimated: number, counted: number | undefined): void {
@@ -164,7 +164,7 @@ export function contextWindow({ limit, earlier, question, summarize, onFailure }
      * @returns `full` when it still exceeds the hard limit
      */
     async fit(fixedTokens: number): Promise<'fits' | 'compacted' | 'full'> {
-      const before_ = partTaken(fixedTokens);
+      const before_ = usedShare(fixedTokens);
       if (before_ <= SOFT_LIMIT) return 'fits';
       const kept = keptSteps(limit * KEPT_PART);
       let compacted = false;
@@ -172,11 +172,11 @@ export function contextWindow({ limit, earlier, question, summarize, onFailure }
         await compact(kept);
         compacted = true;
       }
-      if (partTaken(fixedTokens) > HARD_LIMIT && kept > 0) {
+      if (usedShare(fixedTokens) > HARD_LIMIT && kept > 0) {
         await compact(0);
         compacted = true;
       }
-      if (partTaken(fixedTokens) > HARD_LIMIT) return 'full';
+      if (usedShare(fixedTokens) > HARD_LIMIT) return 'full';
       return compacted ? 'compacted' : 'fits';
     },
 

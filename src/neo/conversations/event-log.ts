@@ -13,7 +13,7 @@ export type StoredEvent = { readonly id: number; readonly type: TurnEventType; r
 export type EventFilter = { readonly conversationId?: string };
 
 /** The turn of an event that has none. */
-const OF_NO_TURN = '';
+const NO_TURN = '';
 
 /** Old events are dropped in batches of this many. */
 const DROP_EVERY = 500;
@@ -25,8 +25,8 @@ const DROP_EVERY = 500;
  */
 export function eventLog(db: DatabaseSync, retained: number) {
   const append = db.prepare('INSERT INTO events (conversation_id, turn_id, type, data) VALUES (?, ?, ?, ?)');
-  const lastSaid = db.prepare(`SELECT max(id) AS id FROM events WHERE turn_id = ? AND type = 'say'`);
-  const dropSaid = db.prepare(`DELETE FROM events WHERE turn_id = ? AND type = 'say' AND id < ?`);
+  const lastSay = db.prepare(`SELECT max(id) AS id FROM events WHERE turn_id = ? AND type = 'say'`);
+  const dropSay = db.prepare(`DELETE FROM events WHERE turn_id = ? AND type = 'say' AND id < ?`);
   const rewrite = db.prepare('UPDATE events SET data = ? WHERE id = ?');
   const newest = db.prepare(`SELECT seq AS id FROM sqlite_sequence WHERE name = 'events'`);
   const newestOfOne = db.prepare('SELECT max(id) AS id FROM events WHERE conversation_id = ?');
@@ -51,7 +51,7 @@ export function eventLog(db: DatabaseSync, retained: number) {
     dropOld,
 
     append<Type extends TurnEventType>(type: Type, event: TurnEventData<Type> & { conversation_id: string }): void {
-      append.run(event.conversation_id, event.turn_id ?? OF_NO_TURN, type, encodeJson(event));
+      append.run(event.conversation_id, event.turn_id ?? NO_TURN, type, encodeJson(event));
       if (++appended % DROP_EVERY === 0) dropOld();
     },
 
@@ -60,9 +60,9 @@ export function eventLog(db: DatabaseSync, retained: number) {
      * seen the last one gets nothing again; any other reader gets the whole text.
      */
     foldSaid(conversationId: string, turnId: string, text: string): void {
-      const last = (lastSaid.get(turnId) as { id: number | null }).id;
+      const last = (lastSay.get(turnId) as { id: number | null }).id;
       if (last === null) return;
-      dropSaid.run(turnId, last);
+      dropSay.run(turnId, last);
       rewrite.run(encodeJson({ conversation_id: conversationId, turn_id: turnId, offset: 0, text }), last);
     },
 

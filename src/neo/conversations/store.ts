@@ -15,7 +15,7 @@ import type { TurnEventData } from '../../wire/turn.ts';
 import { callBegunEvent, callFinishedEvent } from '../loop/call-events.ts';
 import type { Journal } from '../loop/journal.ts';
 import type { GateNotice } from '../tools/surface.ts';
-import { afterCrash, MAX_ATTEMPTS, type NewTurn, type Outcome, reportOf, type Turn, turnEventOf } from '../turn.ts';
+import { afterCrash, MAX_ATTEMPTS, type NewTurn, type Outcome, type Turn, turnEventOf, turnReportOf } from '../turn.ts';
 import { type ActivityCursor, type Conversation, conversationTable } from './conversation-table.ts';
 import { type EventFilter, eventLog, type StoredEvent } from './event-log.ts';
 import { stepTable } from './step-table.ts';
@@ -38,7 +38,7 @@ export type ConversationStoreOptions = {
   onEvents?: () => void;
   eventsRetained?: number;
   /** Called after a turn report has become durable. Without it none are stored. */
-  onReceipt?: () => void;
+  onTurnReport?: () => void;
 };
 
 /** The unfinished turns when the store was opened. */
@@ -50,7 +50,7 @@ export type TurnPage = { turns: Turn[]; more: boolean };
 
 /** Opens or creates the store. Throws the errors of `openDatabase`. */
 export function openConversationStore(options: ConversationStoreOptions) {
-  const { dataDir, clock, onEvents = () => {}, eventsRetained = EVENTS_RETAINED, onReceipt } = options;
+  const { dataDir, clock, onEvents = () => {}, eventsRetained = EVENTS_RETAINED, onTurnReport } = options;
   const path = join(dataDir, 'neo.db');
   const migrations = new URL('./migrations/', import.meta.url);
   const file = openDatabase({ path, migrations, clock, lock: 'exclusive' });
@@ -59,25 +59,25 @@ export function openConversationStore(options: ConversationStoreOptions) {
   const steps = stepTable(file.db);
   const conversations = conversationTable(file.db);
   const events = eventLog(file.db, eventsRetained);
-  const receipts = receiptTable(file.db);
+  const turnReports = receiptTable(file.db);
   const outbox: ReceiptOutbox = {
-    waiting: (page) => receipts.waiting(page),
-    remove: (ids) => writes.run(() => receipts.remove(ids)),
+    waiting: (page) => turnReports.waiting(page),
+    remove: (ids) => writes.run(() => turnReports.remove(ids)),
   };
 
   /** A write that appends events: readers are notified once they are on disk. */
-  async function telling<T>(operation: () => T): Promise<T> {
+  async function appendingEvents<T>(operation: () => T): Promise<T> {
     const value = await writes.run(operation);
     onEvents();
     return value;
   }
 
-  const tell = (turn: Turn) => events.append('turn', turnEventOf(turn));
+  const appendTurnEvent = (turn: Turn) => events.append('turn', turnEventOf(turn));
   /** Stores a turn report for chronosd in the transaction that changes the turn. A repeated start is not reported. */
   const report = ({ userId, fireId, ...turn }: Turn): boolean => {
-    const news = turn.status === 'running' && turn.attempts > 1 ? undefined : reportOf(turn, clock.now());
-    if (!onReceipt || userId === undefined || fireId === undefined || !isOccurrence(fireId) || !news) return false;
-    receipts.put(userId, fireId, news);
+    const news = turn.status === 'running' && turn.attempts > 1 ? undefined : turnReportOf(turn, clock.now());
+    if (!onTurnReport || userId === undefined || fireId === undefined || !isOccurrence(fireId) || !news) return false;
+    turnReports.put(userId, fireId, news);
     return true;
   };
   const notice = (turn: Turn, code: TurnEventData<'notice'>['code'], text: string) =>
@@ -86,31 +86,31 @@ export function openConversationStore(options: ConversationStoreOptions) {
   /** A write that changes a turn's state. The sender of turn reports is notified once one is on disk. */
   async function reporting(operation: () => Turn | undefined): Promise<Turn | undefined> {
     let reported = false;
-    const moved = await telling(() => {
+    const moved = await appendingEvents(() => {
       const turn = operation();
       reported = turn !== undefined && report(turn);
       return turn;
     });
-    if (reported) onReceipt?.();
+    if (reported) onTurnReport?.();
     return moved;
   }
 
   function recoverOne(turn: Turn): void {
-    const fate = afterCrash(turn);
-    if (fate.status === 'interrupted') {
-      const given = turns.interrupt(turn.id, fate.error, clock.now());
+    const next = afterCrash(turn);
+    if (next.status === 'interrupted') {
+      const interrupted = turns.interrupt(turn.id, next.error, clock.now());
       steps.shorten(turn.id);
-      notice(turn, 'interrupted', fate.error);
-      if (given) {
-        tell(given);
-        report(given);
+      notice(turn, 'interrupted', next.error);
+      if (interrupted) {
+        appendTurnEvent(interrupted);
+        report(interrupted);
       }
       return;
     }
     const again = turns.putBack(turn.id);
     const text = `Neo was stopped while this turn ran; it runs again (attempt ${turn.attempts + 1} of ${MAX_ATTEMPTS})`;
     notice(turn, 'run_again', text);
-    if (again) tell(again);
+    if (again) appendTurnEvent(again);
   }
 
   return {
@@ -122,7 +122,7 @@ export function openConversationStore(options: ConversationStoreOptions) {
      * @throws ReveilleError `unavailable` when it could not be stored, `rate_limited` when the queue is full
      */
     accept(turn: NewTurn, isFull: () => boolean = () => false): Promise<{ turn: Turn; deduped: boolean }> {
-      return telling(() => {
+      return appendingEvents(() => {
         const known = turns.repeatedBy(turn);
         if (known) return { turn: known, deduped: true };
         if (isFull())
@@ -135,7 +135,7 @@ export function openConversationStore(options: ConversationStoreOptions) {
           );
         conversations.addTurn(turn.conversationId, turn.message, turn.createdAt);
         const stored = turns.insert(turn);
-        tell(stored);
+        appendTurnEvent(stored);
         return { turn: stored, deduped: false };
       });
     },
@@ -144,7 +144,7 @@ export function openConversationStore(options: ConversationStoreOptions) {
     beginNext(conversationId: string): Promise<Turn | undefined> {
       return reporting(() => {
         const turn = turns.beginNext(conversationId, clock.now());
-        if (turn) tell(turn);
+        if (turn) appendTurnEvent(turn);
         return turn;
       });
     },
@@ -152,18 +152,18 @@ export function openConversationStore(options: ConversationStoreOptions) {
     /**
      * Ends a running turn.
      *
-     * @param said the whole text of its `say` events
+     * @param text the whole text of its `say` events
      * @returns the updated turn, or `undefined` when this attempt was not running any more
      */
-    finish(turn: Turn, outcome: Outcome, said: string): Promise<Turn | undefined> {
+    finish(turn: Turn, outcome: Outcome, text: string): Promise<Turn | undefined> {
       return reporting(() => {
         const now = clock.now();
         const finished = turns.finish(turn, outcome, now);
         if (!finished) return undefined;
         conversations.touch(turn.conversationId, now);
-        events.foldSaid(turn.conversationId, turn.id, said);
+        events.foldSaid(turn.conversationId, turn.id, text);
         steps.shorten(turn.id);
-        tell(finished);
+        appendTurnEvent(finished);
         return finished;
       });
     },
@@ -176,7 +176,7 @@ export function openConversationStore(options: ConversationStoreOptions) {
     park(turn: Turn, { error, model }: { error: string; model: string }, at: number): Promise<Turn | undefined> {
       return reporting(() => {
         const parked = turns.park(turn, { error, model, at });
-        if (parked) tell(parked);
+        if (parked) appendTurnEvent(parked);
         return parked;
       });
     },
@@ -191,34 +191,34 @@ export function openConversationStore(options: ConversationStoreOptions) {
     endQueued(id: string, error: string): Promise<Turn | undefined> {
       return reporting(() => {
         const ended = turns.endQueued(id, error, clock.now());
-        if (ended) tell(ended);
+        if (ended) appendTurnEvent(ended);
         return ended;
       });
     },
 
     /** Puts a running turn back to `queued`, for the next start. */
     putBack(turn: Turn): Promise<void> {
-      return telling(() => {
+      return appendingEvents(() => {
         const waiting = turns.putBack(turn.id);
-        if (waiting) tell(waiting);
+        if (waiting) appendTurnEvent(waiting);
       });
     },
 
     /** Stores a piece of a reply for the readers of the event stream. */
     say(turn: Turn, offset: number, text: string): Promise<void> {
-      const said = { conversation_id: turn.conversationId, turn_id: turn.id, offset, text };
-      return telling(() => events.append('say', said));
+      const data = { conversation_id: turn.conversationId, turn_id: turn.id, offset, text };
+      return appendingEvents(() => events.append('say', data));
     },
 
     /** Stores the reason why a turn waits. */
     status(turn: Turn, text: string): Promise<void> {
       const status = { conversation_id: turn.conversationId, turn_id: turn.id, text };
-      return telling(() => events.append('status', status));
+      return appendingEvents(() => events.append('status', status));
     },
 
     /** Stores a gate of the executor or its result; also after the end of its turn. */
     gate({ conversationId, id }: GateTurn, gate: GateNotice): Promise<void> {
-      return telling(() => events.append('gate', { conversation_id: conversationId, turn_id: id, ...gate }));
+      return appendingEvents(() => events.append('gate', { conversation_id: conversationId, turn_id: id, ...gate }));
     },
 
     /** The journal of turns: a call is stored before it is made, its outcome before the model reads it. */
@@ -226,18 +226,18 @@ export function openConversationStore(options: ConversationStoreOptions) {
       steps: (turnId) => steps.of(turnId),
 
       beginStep: (turn, step) =>
-        telling(() => {
+        appendingEvents(() => {
           steps.insert(turn.id, step, clock.now());
-          for (const { place, call, answer } of step.calls) {
-            events.append('tool', callBegunEvent(turn, step.step, place, call));
-            if (answer) events.append('tool', callFinishedEvent(turn, step.step, place, call, answer, 0));
+          for (const { index, call, answer } of step.calls) {
+            events.append('tool', callBegunEvent(turn, step.step, index, call));
+            if (answer) events.append('tool', callFinishedEvent(turn, step.step, index, call, answer, 0));
           }
         }),
 
-      finishCall: (turn, step, { place, call, answer }, tookMs) =>
-        telling(() => {
-          steps.finish(turn.id, step, place, answer, clock.now());
-          events.append('tool', callFinishedEvent(turn, step, place, call, answer, tookMs));
+      finishCall: (turn, step, { index, call, answer }, tookMs) =>
+        appendingEvents(() => {
+          steps.finish(turn.id, step, index, answer, clock.now());
+          events.append('tool', callFinishedEvent(turn, step, index, call, answer, tookMs));
         }),
     } satisfies Journal,
 

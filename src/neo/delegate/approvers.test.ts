@@ -7,15 +7,15 @@ const { signal } = new AbortController();
 
 test("a stream of a conversation, or of all, counts for the conversation's gates", () => {
   const approvers = createApprovers(new ManualClock());
-  assert.equal(approvers.present('a'), false);
+  assert.equal(approvers.isPresent('a'), false);
   const leave = approvers.enter('a');
-  assert.deepEqual([approvers.present('a'), approvers.present('b')], [true, false]);
+  assert.deepEqual([approvers.isPresent('a'), approvers.isPresent('b')], [true, false]);
   const leaveAll = approvers.enter(undefined);
-  assert.equal(approvers.present('b'), true);
+  assert.equal(approvers.isPresent('b'), true);
   leaveAll();
   leave();
   leave();
-  assert.equal(approvers.present('a'), false);
+  assert.equal(approvers.isPresent('a'), false);
 });
 
 test('two streams of one conversation are counted: when one ends the other still counts', () => {
@@ -23,14 +23,14 @@ test('two streams of one conversation are counted: when one ends the other still
   const leave = approvers.enter('a');
   approvers.enter('a');
   leave();
-  assert.equal(approvers.present('a'), true);
+  assert.equal(approvers.isPresent('a'), true);
 });
 
 test('a wait ends when a stream of the conversation opens, not for another one', async () => {
   const clock = new ManualClock();
   const approvers = createApprovers(clock);
   let came: boolean | undefined;
-  void approvers.expect('a', 5000, signal).then((present) => {
+  void approvers.waitFor('a', 5000, signal).then((present) => {
     came = present;
   });
   approvers.enter('b');
@@ -45,11 +45,11 @@ test('a wait ends when a stream of the conversation opens, not for another one',
 test('without a stream the wait ends at its limit, or when the call is aborted', async () => {
   const clock = new ManualClock();
   const approvers = createApprovers(clock);
-  const late = approvers.expect('a', 5000, signal);
+  const late = approvers.waitFor('a', 5000, signal);
   await clock.advance(5000);
   assert.equal(await late, false);
   const over = new AbortController();
-  const given = approvers.expect('a', 5000, over.signal);
+  const given = approvers.waitFor('a', 5000, over.signal);
   over.abort();
   assert.equal(await given, false);
 });

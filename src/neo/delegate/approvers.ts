@@ -9,37 +9,37 @@ export type Approvers = {
    */
   enter(conversationId: string | undefined): () => void;
   /** Whether a stream of this conversation is open. */
-  present(conversationId: string): boolean;
+  isPresent(conversationId: string): boolean;
   /** Whether a stream is open or opens within a time: a broken stream is opened again after a second. */
-  expect(conversationId: string, withinMs: number, signal: AbortSignal): Promise<boolean>;
+  waitFor(conversationId: string, withinMs: number, signal: AbortSignal): Promise<boolean>;
 };
 
 export function createApprovers(clock: Clock): Approvers {
-  const followed = new Set<{ readonly conversationId: string | undefined }>();
-  const arrivals = new Set<() => void>();
-  const present = (conversationId: string) =>
-    [...followed].some((one) => one.conversationId === undefined || one.conversationId === conversationId);
+  const streams = new Set<{ readonly conversationId: string | undefined }>();
+  const waiters = new Set<() => void>();
+  const isPresent = (conversationId: string) =>
+    [...streams].some((one) => one.conversationId === undefined || one.conversationId === conversationId);
 
   return {
-    present,
+    isPresent,
 
     enter(conversationId) {
       const one = { conversationId };
-      followed.add(one);
-      for (const tell of [...arrivals]) tell();
-      return () => void followed.delete(one);
+      streams.add(one);
+      for (const tell of [...waiters]) tell();
+      return () => void streams.delete(one);
     },
 
-    async expect(conversationId, withinMs, signal) {
-      if (present(conversationId)) return true;
+    async waitFor(conversationId, withinMs, signal) {
+      if (isPresent(conversationId)) return true;
       const enough = new AbortController();
-      const look = () => {
-        if (present(conversationId)) enough.abort();
+      const check = () => {
+        if (isPresent(conversationId)) enough.abort();
       };
-      arrivals.add(look);
+      waiters.add(check);
       await wait(clock, withinMs, AbortSignal.any([enough.signal, signal]));
-      arrivals.delete(look);
-      return present(conversationId);
+      waiters.delete(check);
+      return isPresent(conversationId);
     },
   };
 }

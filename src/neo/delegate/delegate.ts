@@ -16,17 +16,23 @@ import type { RawJson } from '../../wire/json.ts';
 import { type GateNotice, type ToolCallContext, ToolFailure, TurnCancelled, textAnswer } from '../tools/surface.ts';
 import type { Delegate } from '../tools/tool-set.ts';
 import type { Conversations } from './evidence.ts';
-import { createGateDesk, type GateDesk, isShowable, type Place, type ShownGate } from './gate-desk.ts';
-import { createPursuit, type PursuitOptions } from './pursuit.ts';
+import {
+  createGateRegistry,
+  type GateAudience,
+  type GateRegistry,
+  isShowable,
+  type ShownGate,
+} from './gate-registry.ts';
+import { createIntentFollower, type IntentFollowerOptions } from './intent-follower.ts';
 
 // Finds gates that no turn follows: of parked tasks, also when a gate was created or answered while Neo slept.
 
 type SurveyOptions = {
   client: Pick<ExecutorClient, 'list' | 'gates'>;
-  desk: Pick<GateDesk, 'open' | 'lapse' | 'shown'>;
+  registry: Pick<GateRegistry, 'open' | 'lapse' | 'shown'>;
   /** Whether a turn follows this intent and adds its gates to the registry itself. */
   isFollowed: (intentId: string) => boolean;
-  tell: (conversationId: string) => Place['tell'];
+  notifierFor: (conversationId: string) => GateAudience['notify'];
 };
 
 /**
@@ -37,30 +43,30 @@ type SurveyOptions = {
 async function surveyGates(
   conversationId: string | undefined,
   signal: AbortSignal,
-  { client, desk, isFollowed, tell }: SurveyOptions,
+  { client, registry, isFollowed, notifierFor }: SurveyOptions,
 ): Promise<void> {
   // Other steps of an intent may be running while one waits; it is then not listed as waiting.
-  const intents = new Map(desk.shown().map((gate) => [gate.intent_id, gate.conversation_id]));
+  const intents = new Map(registry.shown().map((gate) => [gate.intent_id, gate.conversation_id]));
   for (const { value } of await client.list({ status: 'awaiting_approval' }, signal))
     if (value.conversation_id !== undefined) intents.set(value.intent_id, value.conversation_id);
-  const survey = async (intentId: string, where: string) => {
+  const survey = async (intentId: string, location: string) => {
     const waiting = await client.gates(intentId, signal);
-    await desk.lapse(intentId, waiting, 'it was answered at the executor');
+    await registry.lapse(intentId, waiting, 'it was answered at the executor');
     for (const gate of waiting) {
-      if (isShowable(gate)) desk.open(intentId, gate, { conversationId: where, tell: tell(where) });
+      if (isShowable(gate)) registry.open(intentId, gate, { conversationId: location, notify: notifierFor(location) });
     }
   };
   await Promise.all(
     [...intents]
-      .filter(([intentId, where]) => !isFollowed(intentId) && (conversationId ?? where) === where)
-      .map(([intentId, where]) => survey(intentId, where)),
+      .filter(([intentId, location]) => !isFollowed(intentId) && (conversationId ?? location) === location)
+      .map(([intentId, location]) => survey(intentId, location)),
   );
 }
 
 /** Delays between attempts to submit. */
-const SUBMIT_AGAIN_MS = [250, 750, 2000];
+const SUBMIT_RETRY_MS = [250, 750, 2000];
 /** The longest delay that an executor may request while a task is submitted. */
-const LONGEST_PAUSE_MS = 30_000;
+const LONGEST_DELAY_MS = 30_000;
 
 /** The key by which the executor recognizes a repeated call. */
 function idempotencyKey(callId: string): string {
@@ -97,11 +103,11 @@ async function submitTask(
     } catch (thrown) {
       if (thrown instanceof NoAnswer) mayHaveRun ||= thrown.mayHaveArrived;
       else if (!(thrown instanceof ReveilleError) || !thrown.retryable) throw thrown;
-      const pause = SUBMIT_AGAIN_MS[tries];
-      if (pause === undefined) {
+      const delayMs = SUBMIT_RETRY_MS[tries];
+      if (delayMs === undefined) {
         throw new ToolFailure(thrown.message, { mayHaveRun, repeatable: true, cause: thrown });
       }
-      await wait(clock, Math.min((thrown.retryAfterSeconds ?? 0) * 1000 || pause, LONGEST_PAUSE_MS), signal);
+      await wait(clock, Math.min((thrown.retryAfterSeconds ?? 0) * 1000 || delayMs, LONGEST_DELAY_MS), signal);
     }
   }
 }
@@ -109,7 +115,7 @@ async function submitTask(
 /** The executor, a submitter's token, and the user of the intents. */
 export type ExecutorAddress = { readonly url: string; readonly token: string; readonly userId: string };
 
-export type DelegateOptions = Omit<PursuitOptions, 'client' | 'desk'> & {
+export type DelegateOptions = Omit<IntentFollowerOptions, 'client' | 'registry'> & {
   executor: ExecutorAddress;
   conversations: Conversations;
 };
@@ -150,12 +156,12 @@ export function createExecutorLink(options: DelegateOptions): ExecutorLink {
     maxBytes: MAX_ANSWER_BYTES,
     explain: ownError,
   });
-  const desk = createGateDesk(client);
-  const follow = createPursuit({ ...options, client, desk });
+  const registry = createGateRegistry(client);
+  const follow = createIntentFollower({ ...options, client, registry });
   const background = new Set<Promise<void>>();
   /** Intents that a turn follows. */
   const followed = new Set<string>();
-  let surveyFails = false;
+  let surveyFailed = false;
 
   function inBackground(work: Promise<void>, what: string): void {
     const done = work
@@ -165,12 +171,12 @@ export function createExecutorLink(options: DelegateOptions): ExecutorLink {
   }
 
   /** Cancels the intent if there is one and the turn will not continue. */
-  function callOff(submitted: Promise<string>, signal: AbortSignal): void {
+  function cancelIntent(submitted: Promise<string>, signal: AbortSignal): void {
     if (!(signal.reason instanceof TurnCancelled)) return;
     const cancel = async () => {
       const intentId = await submitted;
       await client.cancel(intentId);
-      await desk.lapse(intentId, [], 'its turn was cancelled');
+      await registry.lapse(intentId, [], 'its turn was cancelled');
       log.info({ intent_id: intentId }, 'the intent was cancelled with its turn');
     };
     inBackground(cancel(), 'cancelling an intent');
@@ -193,7 +199,7 @@ export function createExecutorLink(options: DelegateOptions): ExecutorLink {
         }
       } catch (thrown) {
         if (context.signal.aborted) {
-          callOff(submitted, context.signal);
+          cancelIntent(submitted, context.signal);
           throw context.signal.reason;
         }
         if (!(thrown instanceof ReveilleError)) throw thrown;
@@ -204,22 +210,22 @@ export function createExecutorLink(options: DelegateOptions): ExecutorLink {
       }
     },
 
-    answer: desk.answer,
+    answer: registry.answer,
 
     receipt: client.receipt,
 
     async openGates(conversationId, signal) {
-      const before = desk.shown(conversationId);
-      const tell = (where: string) => (gate: GateNotice) => conversations.tell(where, gate);
+      const before = registry.shown(conversationId);
+      const notifierFor = (location: string) => (gate: GateNotice) => conversations.tell(location, gate);
       try {
         const isFollowed = (intentId: string) => followed.has(intentId);
-        await surveyGates(conversationId, signal, { client, desk, isFollowed, tell });
-        surveyFails = false;
+        await surveyGates(conversationId, signal, { client, registry, isFollowed, notifierFor });
+        surveyFailed = false;
       } catch (err) {
-        if (!signal.aborted && !surveyFails) log.warn({ err }, 'the executor does not list the waiting gates');
-        surveyFails ||= !signal.aborted;
+        if (!signal.aborted && !surveyFailed) log.warn({ err }, 'the executor does not list the waiting gates');
+        surveyFailed ||= !signal.aborted;
       }
-      const open = new Set(desk.shown(conversationId).map(({ intent_id, node_id }) => `${intent_id} ${node_id}`));
+      const open = new Set(registry.shown(conversationId).map(({ intent_id, node_id }) => `${intent_id} ${node_id}`));
       return before.filter(({ intent_id, node_id }) => open.has(`${intent_id} ${node_id}`));
     },
 

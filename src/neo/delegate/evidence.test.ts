@@ -18,12 +18,12 @@ const turnOf = (id: string, members: Partial<Turn> = {}): Turn => ({
 function stepOf(step: number, calls: readonly [name: string, text: string, isError?: boolean][]): JournalledStep {
   const made = calls.map(
     ([name, text, isError = false], place): JournalledCall => ({
-      place,
+      index: place,
       call: { id: `c${place}`, name, input: '{"of":"the agent"}' },
       answer: textAnswer(text, isError),
     }),
   );
-  return { step, said: 'words of the agent', leftOut: 0, calls: made };
+  return { step, text: 'words of the agent', omittedCalls: 0, calls: made };
 }
 
 const surroundings = (steps: Record<string, JournalledStep[]> = {}) => ({
@@ -38,8 +38,8 @@ test("messages of people, alarms and tools are quoted in their order, and never 
     turnOf('b', { origin: 'chronos', payload: '{"wei":12345678901234567890}' }),
   ];
   const steps = { a: [stepOf(1, [['look', 'found 0xA']])], now: [stepOf(1, [['look', 'found 0xB']])] };
-  const open = { place: 1, call: { id: 'x', name: 'core_execute', input: '{}' } };
-  steps.now.push({ step: 2, said: 'I pay', leftOut: 0, calls: [open] });
+  const open = { index: 1, call: { id: 'x', name: 'core_execute', input: '{}' } };
+  steps.now.push({ step: 2, text: 'I pay', omittedCalls: 0, calls: [open] });
   const arrived = [turnOf('later')];
   assert.deepEqual(evidenceFor(turnOf('now'), { ...surroundings(steps), earlier, arrived }), [
     { from: 'person', text: 'message of a' },

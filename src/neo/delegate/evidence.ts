@@ -8,7 +8,7 @@ import type { Logger } from '../../kit/log/log.ts';
 import { CONTEXT_PIECE_MAX_BYTES, CONTEXT_PIECES_MAX, type ContextPiece } from '../../wire/executor.ts';
 import { utf8Bytes } from '../../wire/text.ts';
 import type { ConversationStore } from '../conversations/store.ts';
-import { wordsOfAnswer } from '../loop/call-events.ts';
+import { textOfAnswer } from '../loop/call-events.ts';
 import type { JournalledStep } from '../loop/journal.ts';
 import { ARRIVALS_SHOWN } from '../loop/loop.ts';
 import { EARLIER_TURNS } from '../prompt.ts';
@@ -48,7 +48,7 @@ export function conversationsOf(store: ConversationSource, log: Logger): Convers
 /** The size limit of all pieces together as JSON. */
 const EVIDENCE_MAX_BYTES = 128 * 1024;
 
-export type Surroundings = {
+export type EvidenceSources = {
   /** Turns of the conversation before this one, oldest first. */
   readonly earlier: readonly Turn[];
   /** Turns that were accepted since, oldest first. */
@@ -77,13 +77,13 @@ function pieces(from: ContextPiece['from'], texts: readonly (string | undefined)
   });
 }
 
-const saidIn = ({ origin, message, payload }: Turn) =>
+const messagePieces = ({ origin, message, payload }: Turn) =>
   pieces(origin === 'chronos' ? 'alarm' : 'person', [message, payload]);
 
-function readIn(steps: readonly JournalledStep[]): ContextPiece[] {
+function resultPieces(steps: readonly JournalledStep[]): ContextPiece[] {
   const results = steps.flatMap(({ calls }) =>
     calls.map(({ call, answer }) =>
-      answer === undefined || answer.isError || call.name === MEMORY_RECALL ? undefined : wordsOfAnswer(answer),
+      answer === undefined || answer.isError || call.name === MEMORY_RECALL ? undefined : textOfAnswer(answer),
     ),
   );
   return pieces('tool', results);
@@ -93,10 +93,10 @@ function readIn(steps: readonly JournalledStep[]): ContextPiece[] {
  * The pieces that are submitted with a task, oldest first. If not all fit, the turn's own message stays, and of the
  * others the newest.
  */
-export function evidenceFor(turn: Turn, { earlier, arrived, stepsOf }: Surroundings): ContextPiece[] {
-  const before = earlier.flatMap((each) => [...saidIn(each), ...readIn(stepsOf(each))]);
-  const own = saidIn(turn);
-  const since = [...readIn(stepsOf(turn)), ...arrived.flatMap(saidIn)];
+export function evidenceFor(turn: Turn, { earlier, arrived, stepsOf }: EvidenceSources): ContextPiece[] {
+  const before = earlier.flatMap((each) => [...messagePieces(each), ...resultPieces(stepsOf(each))]);
+  const own = messagePieces(turn);
+  const since = [...resultPieces(stepsOf(turn)), ...arrived.flatMap(messagePieces)];
   const kept = new Set<ContextPiece>();
   let left = EVIDENCE_MAX_BYTES;
   for (const piece of [...own, ...[...before, ...since].reverse()]) {

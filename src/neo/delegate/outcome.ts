@@ -17,7 +17,7 @@ function shown(result: string): string {
   return result.startsWith('"') ? (JSON.parse(result) as string) : result;
 }
 
-const DESERTED = 'No approver was there, so it was called off; ask again when the user is present.';
+const NO_APPROVER = 'No approver was there, so it was called off; ask again when the user is present.';
 
 /** @param unattended whether it was cancelled because no approver was listening */
 export function renderOutcome(intentId: string, { value, text }: Told<IntentState>, unattended: boolean): ToolAnswer {
@@ -54,7 +54,7 @@ export function renderOutcome(intentId: string, { value, text }: Told<IntentStat
         'Hand the task over again with the answer in its description, or ask the user.',
       );
   }
-  if (unattended && status !== 'completed') lines.push(DESERTED);
+  if (unattended && status !== 'completed') lines.push(NO_APPROVER);
   if (receipt !== undefined) {
     lines.push(
       `Receipt: sha256 ${receipt.sha256}, ${receipt.envelopes} envelopes; the user fetches it with GET ${receipt.path} from this agent, and checks it with "reveille receipt verify".`,
@@ -85,7 +85,7 @@ const CALL_CHARACTERS = 200;
  *
  * @returns `undefined` where no call waits for an approval
  */
-export function blockedWords(intentId: string, gates: readonly Told<WaitingGate>[]): string | undefined {
+export function describeBlockedCalls(intentId: string, gates: readonly Told<WaitingGate>[]): string | undefined {
   if (gates.length === 0) return undefined;
   const calls = gates.map(({ value: { call } }) => `${call.tool} ${clip(JSON.stringify(call.args), CALL_CHARACTERS)}`);
   const answer = (verb: string) =>
@@ -95,7 +95,7 @@ export function blockedWords(intentId: string, gates: readonly Told<WaitingGate>
   return `${intentId} waits for an approval of ${calls.map(oneLine).join(' and of ')}. Approve: ${answer('approve')}. Deny: ${answer('deny')}`;
 }
 
-const AGAIN = 'Do not hand the task over again: that would be a second intent.';
+const DO_NOT_RESUBMIT = 'Do not hand the task over again: that would be a second intent.';
 const PARKED =
   'It is parked: a person has been asked, and may answer much later. An alarm wakes you in this conversation when the intent has ended, and reports its outcome to you.';
 
@@ -109,8 +109,8 @@ export function renderPending(intentId: string, pending: Pending): ToolAnswer {
     ...(blocked === undefined ? [] : [`${blocked}.`]),
     ...questions.map((question) => `It waits for an answer to: ${question}`),
     ...(parked
-      ? [PARKED, `${AGAIN} End this turn now: say what waits and the id of the intent.`]
-      : [`${AGAIN} Report to the user that it is pending, and its id.`]),
+      ? [PARKED, `${DO_NOT_RESUBMIT} End this turn now: say what waits and the id of the intent.`]
+      : [`${DO_NOT_RESUBMIT} Report to the user that it is pending, and its id.`]),
   ];
   return textAnswer(lines.join('\n'));
 }

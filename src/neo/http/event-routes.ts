@@ -17,7 +17,7 @@ import { NEO_ROUTES } from './routes.ts';
 const BUFFERED_BYTES = 4 * 1024 * 1024;
 
 /** How often the executor is queried for waiting gates while a stream is open. */
-const GATES_AGAIN_MS = 5000;
+const GATE_POLL_MS = 5000;
 
 /** Sends a feed; waits whenever the reader is slower than the log. */
 async function forward(
@@ -38,7 +38,7 @@ async function forward(
  * Sends the waiting gates to a new stream, which has not seen the questions. Queries for new ones while a stream is
  * open, because no turn waits beside a parked task. New gates and their results are sent through the log.
  */
-async function tellGates(
+async function sendGates(
   executor: Pick<ExecutorLink, 'openGates'>,
   conversationId: string | undefined,
   stream: EventStream,
@@ -48,7 +48,7 @@ async function tellGates(
     stream.send({ event: 'gate', data: encodeJson(gate) });
   }
   while (!stream.closed.aborted) {
-    await wait(clock, GATES_AGAIN_MS, stream.closed);
+    await wait(clock, GATE_POLL_MS, stream.closed);
     if (!stream.closed.aborted) await executor.openGates(conversationId, stream.closed);
   }
 }
@@ -77,7 +77,7 @@ export function eventRoutes(app: HttpApp, { feed, clock, log, approvers, executo
     const leave = approvers?.enter(query.conversation_id);
     if (leave) stream.closed.addEventListener('abort', leave);
     if (stream.closed.aborted) leave?.();
-    if (executor) void tellGates(executor, query.conversation_id, stream, clock);
+    if (executor) void sendGates(executor, query.conversation_id, stream, clock);
     forward(feed, request, stream, c.env.outgoing).catch((err: unknown) => {
       log.error({ err }, 'an event stream failed');
       stream.close();

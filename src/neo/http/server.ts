@@ -42,7 +42,19 @@ export type NeoServerOptions = {
 
 /** Starts the server; resolves when it accepts connections. */
 export function startNeoServer(options: NeoServerOptions): Promise<RunningServer> {
-  const { config, store, runner, receipts, capabilities, approvers, feed, onPrompt, log, clock, drainMs } = options;
+  const {
+    config,
+    store,
+    runner,
+    receipts: turnReports,
+    capabilities,
+    approvers,
+    feed,
+    onPrompt,
+    log,
+    clock,
+    drainMs,
+  } = options;
   return startServer({
     name: 'neo',
     version: VERSION,
@@ -59,7 +71,7 @@ export function startNeoServer(options: NeoServerOptions): Promise<RunningServer
     health: () => {
       const { busy, queued, nextTurnAt } = runner.state();
       const next = nextTurnAt === undefined ? {} : { next_turn_at: formatInstant(nextTurnAt) };
-      return { busy: busy || receipts?.isBusy() === true, queued, ...next };
+      return { busy: busy || turnReports?.isBusy() === true, queued, ...next };
     },
     routes: (app) => {
       // `/`, `/healthz` and `/readyz` are routed before this.

@@ -14,21 +14,21 @@ function beginningOf(text: string): string {
   return cut.toWellFormed();
 }
 
-const factsOf = (turn: Turn, step: number, place: number, call: ModelToolCall) => ({
+const factsOf = (turn: Turn, step: number, index: number, call: ModelToolCall) => ({
   conversation_id: turn.conversationId,
   turn_id: turn.id,
-  call_id: callIdOf(turn.id, step, place),
+  call_id: callIdOf(turn.id, step, index),
   step,
   name: call.name,
 });
 
 /** Called before a call is made. */
-export function callBegunEvent(turn: Turn, step: number, place: number, call: ModelToolCall): TurnEventData<'tool'> {
-  return { ...factsOf(turn, step, place, call), state: 'begun', input: beginningOf(call.input) };
+export function callBegunEvent(turn: Turn, step: number, index: number, call: ModelToolCall): TurnEventData<'tool'> {
+  return { ...factsOf(turn, step, index, call), state: 'begun', input: beginningOf(call.input) };
 }
 
 /** A result as text; images are named in their place. */
-export function wordsOfAnswer({ content }: ToolAnswer): string {
+export function textOfAnswer({ content }: ToolAnswer): string {
   return content.map((part) => (part.type === 'text' ? part.text : `[image, ${part.mediaType}]`)).join('\n');
 }
 
@@ -36,16 +36,16 @@ export function wordsOfAnswer({ content }: ToolAnswer): string {
 export function callFinishedEvent(
   turn: Turn,
   step: number,
-  place: number,
+  index: number,
   call: ModelToolCall,
   answer: ToolAnswer,
   tookMs: number,
 ): TurnEventData<'tool'> {
   return {
-    ...factsOf(turn, step, place, call),
+    ...factsOf(turn, step, index, call),
     state: 'finished',
     is_error: answer.isError,
-    output: beginningOf(wordsOfAnswer(answer)),
+    output: beginningOf(textOfAnswer(answer)),
     took_ms: Math.round(tookMs),
   };
 }

@@ -6,7 +6,7 @@ import type { Turn } from '../turn.ts';
 /** A call of a step. Without an answer it was begun, and its outcome is unknown. */
 export type JournalledCall = {
   /** Its position in the step, from 0. */
-  readonly place: number;
+  readonly index: number;
   readonly call: ModelToolCall;
   readonly answer?: ToolAnswer;
 };
@@ -16,9 +16,9 @@ export type JournalledStep = {
   /** 1 for the first of a turn. */
   readonly step: number;
   /** The model's text beside the calls. */
-  readonly said: string;
+  readonly text: string;
   /** How many calls were omitted because the answer had too many. */
-  readonly leftOut: number;
+  readonly omittedCalls: number;
   readonly calls: readonly JournalledCall[];
 };
 
@@ -33,6 +33,6 @@ export type Journal = {
 };
 
 /** The id of a call over all turns; the same when the turn runs again. */
-export function callIdOf(turnId: string, step: number, place: number): string {
-  return `${turnId}.${step}.${place}`;
+export function callIdOf(turnId: string, step: number, index: number): string {
+  return `${turnId}.${step}.${index}`;
 }

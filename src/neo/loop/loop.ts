@@ -17,9 +17,9 @@ import type { NeoModel } from '../model.ts';
 import { renderArrival } from '../prompt.ts';
 import { type ToolAnswer, type ToolNotice, type ToolSurface, textAnswer } from '../tools/surface.ts';
 import type { Outcome, Turn } from '../turn.ts';
-import { wordsOfAnswer } from './call-events.ts';
-import { makeCall } from './call-making.ts';
+import { textOfAnswer } from './call-events.ts';
 import { callIdOf, type Journal, type JournalledCall, type JournalledStep } from './journal.ts';
+import { makeCall } from './make-call.ts';
 
 /** How often the same call may fail in a turn. */
 const FAILURES_OF_A_CALL = 4;
@@ -34,7 +34,7 @@ function keyOf({ name, input }: ModelToolCall): string {
 }
 
 /** Counts the failures of a turn's calls. */
-function repetition() {
+function failureCounter() {
   const failures = new Map<string, number>();
   return {
     /** Records how a call ended. @returns whether it has failed too often */
@@ -52,7 +52,7 @@ function repetition() {
 }
 
 /** The reason for stopping a turn that repeats itself. */
-function repeatedSentence(name: string): string {
+function repeatedFailure(name: string): string {
   return `the same call of ${name} failed ${FAILURES_OF_A_CALL} times`;
 }
 
@@ -78,7 +78,7 @@ function resultMessage({ call, answer }: Finished): ModelMessage {
     role: 'tool',
     callId: call.id,
     name: call.name,
-    content: wordsOfAnswer(answer).toWellFormed() || '(the call returned nothing)',
+    content: textOfAnswer(answer).toWellFormed() || '(the call returned nothing)',
     isError: answer.isError,
     ...(images.length === 0 ? {} : { images: images.map(({ mediaType, data }) => ({ mediaType, data })) }),
   };
@@ -90,11 +90,15 @@ function leftOutNote(count: number): ModelMessage {
 }
 
 /** The messages of a step whose calls have all ended: the answer, then the results in the order of the calls. */
-function messagesOfStep({ said, leftOut, calls }: JournalledStep & { calls: readonly Finished[] }): ModelMessage[] {
+function messagesOfStep({
+  text,
+  omittedCalls,
+  calls,
+}: JournalledStep & { calls: readonly Finished[] }): ModelMessage[] {
   return [
-    { role: 'assistant', content: said, toolCalls: calls.map(({ call }) => call) },
+    { role: 'assistant', content: text, toolCalls: calls.map(({ call }) => call) },
     ...calls.map(resultMessage),
-    ...(leftOut > 0 ? [leftOutNote(leftOut)] : []),
+    ...(omittedCalls > 0 ? [leftOutNote(omittedCalls)] : []),
   ];
 }
 
@@ -108,9 +112,9 @@ export const ARRIVALS_SHOWN = 20;
 const LONGEST_RESULT = 1024 * 1024;
 
 /** The inputs of the system block besides those of the loop itself. */
-export type Background = {
+export type SystemBlockInputs = {
   /** Whether the conversation is shown from its beginning. */
-  readonly whole: boolean;
+  readonly isComplete: boolean;
   readonly older?: string | undefined;
   profile(): string | undefined;
   /** Memories that may be relevant to the turn. Never throws. */
@@ -121,14 +125,14 @@ export type LoopOptions = {
   model: NeoModel;
   surface: ToolSurface;
   window: ContextWindow;
-  background: Background;
+  systemBlockInputs: SystemBlockInputs;
   journal: Journal;
   /** Messages of the conversation that were accepted after the turn, oldest first. */
   arrived: (limit: number) => readonly Turn[];
   /** Queries the model; waits and retries where that may help. */
-  ask: (request: Omit<ModelRequest, 'occasion' | 'signal' | 'onText'>) => Promise<ModelAnswer>;
+  queryModel: (request: Omit<ModelRequest, 'turn' | 'signal' | 'onText'>) => Promise<ModelAnswer>;
   /** The model's following text is a new answer, which replaces its text so far. */
-  nextSpeech: () => void;
+  nextReply: () => void;
   notify: (notice: ToolNotice) => void;
   /** Repeats a write until the disk accepts it. */
   persist: <T>(write: () => Promise<T>) => Promise<T>;
@@ -148,28 +152,32 @@ function bounded(answer: ToolAnswer): ToolAnswer {
   return { content, isError: answer.isError };
 }
 
-const LAST_WORD = (reason: string): ModelMessage => ({
+const finalRequest = (reason: string): ModelMessage => ({
   role: 'user',
   content: `The program stops this turn here: ${reason}. Make no call any more. Say in a few sentences what has been done and confirmed, what has not, and what would be needed to go on. This turn is recorded as not finished.`,
 });
 
 /** Runs the loop. Throws the signal's reason when it aborts, and the errors of `ask`. */
 export async function runLoop(turn: Turn, options: LoopOptions): Promise<Outcome> {
-  const { model, surface, window, background, journal, clock, log, signal, persist } = options;
-  const repeats = repetition();
+  const { model, surface, window, systemBlockInputs, journal, clock, log, signal, persist } = options;
+  const failureCounts = failureCounter();
   const shownArrivals = new Set<string>();
   const callIds = new Set<string>();
-  let blind = false;
+  let imagesRefused = false;
 
   /** Makes calls concurrently; resolves with all of them in their order when the last has ended. */
   function finishCalls(step: JournalledStep): Promise<Finished[]> {
     return Promise.all(
       step.calls.map(async (journalled): Promise<Finished> => {
         if (journalled.answer) return journalled as Finished;
-        const { place, call } = journalled;
+        const { index, call } = journalled;
         const begunAt = clock.monotonic();
-        const context = { turn, callId: callIdOf(turn.id, step.step, place), signal, notify: options.notify };
-        const finished = { place, call, answer: bounded(await makeCall(call, context, { surface, clock, log })) };
+        const context = { turn, callId: callIdOf(turn.id, step.step, index), signal, notify: options.notify };
+        const finished = {
+          index,
+          call,
+          answer: bounded(await makeCall(call, context, { surface, clock, log })),
+        };
         await persist(() => journal.finishCall(turn, step.step, finished, clock.monotonic() - begunAt));
         return finished;
       }),
@@ -179,10 +187,10 @@ export async function runLoop(turn: Turn, options: LoopOptions): Promise<Outcome
   /** The reason not to continue after a step, if any. */
   function addStep(step: JournalledStep, calls: readonly Finished[]): string | undefined {
     window.add(messagesOfStep({ ...step, calls }));
-    if (blind) window.dropImages();
+    if (imagesRefused) window.dropImages();
     for (const { call } of calls) callIds.add(call.id);
-    const often = calls.filter(({ call, answer }) => repeats.note(call, answer.isError));
-    return often[0] && repeatedSentence(often[0].call.name);
+    const repeated = calls.filter(({ call, answer }) => failureCounts.note(call, answer.isError));
+    return repeated[0] && repeatedFailure(repeated[0].call.name);
   }
 
   /** A step of an interrupted attempt: unfinished calls are made again where that is harmless. */
@@ -199,9 +207,9 @@ export async function runLoop(turn: Turn, options: LoopOptions): Promise<Outcome
     let obstacle: string | undefined;
     for (const step of steps) {
       const again = resumed(step);
-      for (const { place, call, answer } of again.calls) {
+      for (const { index, call, answer } of again.calls) {
         if (answer !== OUTCOME_UNKNOWN) continue;
-        await persist(() => journal.finishCall(turn, step.step, { place, call, answer }, 0));
+        await persist(() => journal.finishCall(turn, step.step, { index, call, answer }, 0));
       }
       obstacle = addStep(again, await finishCalls(again)) ?? obstacle;
     }
@@ -217,20 +225,20 @@ export async function runLoop(turn: Turn, options: LoopOptions): Promise<Outcome
   }
 
   /** The request of a step; compacts the context first. */
-  async function requestOf(step: number): Promise<{ request?: Omit<ModelRequest, 'occasion' | 'signal' | 'onText'> }> {
+  async function requestOf(step: number): Promise<{ request?: Omit<ModelRequest, 'turn' | 'signal' | 'onText'> }> {
     const tools = model.callsTools ? surface.schemas() : [];
-    const memories = await background.memories();
+    const memories = await systemBlockInputs.memories();
     const block = (contextUsed: number) =>
       systemBlock({
         turn,
         now: clock.now(),
-        whole: background.whole,
+        isComplete: systemBlockInputs.isComplete,
         tools,
         warnings: model.callsTools ? surface.warnings() : [],
         guide: surface.guide,
-        profile: background.profile(),
+        profile: systemBlockInputs.profile(),
         memories,
-        older: background.older,
+        older: systemBlockInputs.older,
         step,
         steps: STEPS_PER_TURN,
         contextUsed,
@@ -244,40 +252,44 @@ export async function runLoop(turn: Turn, options: LoopOptions): Promise<Outcome
   }
 
   /** Queries the model; if it refuses images, queries it again without them. */
-  async function askOnce(request: Omit<ModelRequest, 'occasion' | 'signal' | 'onText'>): Promise<ModelAnswer> {
+  async function queryModel(request: Omit<ModelRequest, 'turn' | 'signal' | 'onText'>): Promise<ModelAnswer> {
     try {
-      return await options.ask(request);
+      return await options.queryModel(request);
     } catch (thrown) {
       const refused = thrown instanceof ReveilleError && thrown.code === 'invalid_request';
-      if (signal.aborted || !refused || blind || !window.dropImages()) throw thrown;
-      blind = true;
+      if (signal.aborted || !refused || imagesRefused || !window.dropImages()) throw thrown;
+      imagesRefused = true;
       log.warn(
         { turn_id: turn.id, reason: thrown.message },
         'the model refused a request with images; going on without',
       );
-      return options.ask({ ...request, messages: window.messages() });
+      return options.queryModel({ ...request, messages: window.messages() });
     }
   }
 
   /** Endpoints may reuse the id of an earlier call; results could then be confused. */
-  function withOwnId(call: ModelToolCall, step: number, place: number): ModelToolCall {
-    return callIds.has(call.id) || call.id === '' ? { ...call, id: `s${step}c${place}`.padEnd(9, 'x') } : call;
+  function withOwnId(call: ModelToolCall, step: number, index: number): ModelToolCall {
+    return callIds.has(call.id) || call.id === '' ? { ...call, id: `s${step}c${index}`.padEnd(9, 'x') } : call;
   }
 
   async function takeStep(step: number, { text, toolCalls = [] }: ModelAnswer): Promise<string | undefined> {
-    const asked: JournalledStep = {
+    const stepToStore: JournalledStep = {
       step,
-      said: text.toWellFormed(),
-      leftOut: Math.max(0, toolCalls.length - CALLS_PER_STEP),
-      calls: toolCalls.slice(0, CALLS_PER_STEP).map((call, place) => {
-        const own = withOwnId(call, step, place);
+      text: text.toWellFormed(),
+      omittedCalls: Math.max(0, toolCalls.length - CALLS_PER_STEP),
+      calls: toolCalls.slice(0, CALLS_PER_STEP).map((call, index) => {
+        const own = withOwnId(call, step, index);
         const whole = { ...own, input: own.input.toWellFormed(), name: own.name.toWellFormed() };
         // A call that must not be made is settled first, so that it never looks like one that may have run.
-        return { place, call: whole, ...(call.fault === undefined ? {} : { answer: textAnswer(call.fault, true) }) };
+        return {
+          index,
+          call: whole,
+          ...(call.fault === undefined ? {} : { answer: textAnswer(call.fault, true) }),
+        };
       }),
     };
-    await persist(() => journal.beginStep(turn, asked));
-    return addStep(asked, await finishCalls(asked));
+    await persist(() => journal.beginStep(turn, stepToStore));
+    return addStep(stepToStore, await finishCalls(stepToStore));
   }
 
   /**
@@ -285,12 +297,12 @@ export async function runLoop(turn: Turn, options: LoopOptions): Promise<Outcome
    */
   async function giveUp(reason: string, step: number): Promise<Outcome> {
     const failed = { status: 'failed', error: `the turn was stopped: ${reason}`, model: model.name } as const;
-    window.add([LAST_WORD(reason)]);
-    options.nextSpeech();
+    window.add([finalRequest(reason)]);
+    options.nextReply();
     try {
       const { request } = await requestOf(step);
       if (!request) return failed;
-      const { text, model: name } = await askOnce({ ...request, wordsOnly: true });
+      const { text, model: name } = await queryModel({ ...request, wordsOnly: true });
       const reply = text.trim() === '' ? {} : { reply: text.toWellFormed() };
       return { ...failed, model: name, ...reply };
     } catch (thrown) {
@@ -313,8 +325,8 @@ export async function runLoop(turn: Turn, options: LoopOptions): Promise<Outcome
         'the turn was stopped: what it has to keep in mind does not fit into the model (NEO_CONTEXT_TOKENS)';
       return { status: 'failed', error, model: model.name };
     }
-    options.nextSpeech();
-    const answer = await askOnce(request);
+    options.nextReply();
+    const answer = await queryModel(request);
     if ((answer.toolCalls ?? []).length === 0) return outcomeOf(answer);
     const stop = await takeStep(step, answer);
     if (stop !== undefined) return giveUp(stop, step + 1);

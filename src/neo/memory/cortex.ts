@@ -10,12 +10,12 @@ import { openDatabase } from '../../kit/sqlite/open.ts';
 import { storageError } from '../../kit/sqlite/sqlite-error.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { lessonTable } from './lesson-table.ts';
-import { checkNewMemory, type NewMemory, type Remembered, type Source, type StoredMemory } from './memory.ts';
+import { checkNewMemory, type NewMemory, type RememberResult, type Source, type StoredMemory } from './memory.ts';
 import { type Keys, type ListQuery, memoryTable } from './memory-table.ts';
 import { strengthened } from './ranking.ts';
 import { textSearch } from './text-search.ts';
 import { vectorTable } from './vector-table.ts';
-import { gistOf, searchTextOf } from './words.ts';
+import { normalizeText, searchTextOf } from './words.ts';
 
 /** The path of the memories of a data folder. */
 export function cortexPath(dataDir: string): string {
@@ -26,11 +26,11 @@ export function cortexPath(dataDir: string): string {
 const PERSON = new Set(['user', 'person', 'human']);
 
 function keysOf({ text, claim }: NewMemory): Keys {
-  const gist = gistOf(text);
-  if (!claim) return { gist };
-  const subject = gistOf(claim.subject);
-  const about = [PERSON.has(subject) ? 'user' : subject, gistOf(claim.attribute)];
-  return { gist, claim: JSON.stringify(about), claimValue: gistOf(claim.value) };
+  const normalized = normalizeText(text);
+  if (!claim) return { normalized };
+  const subject = normalizeText(claim.subject);
+  const claimKey = [PERSON.has(subject) ? 'user' : subject, normalizeText(claim.attribute)];
+  return { normalized, claim: JSON.stringify(claimKey), claimValue: normalizeText(claim.value) };
 }
 
 export type CortexOptions = { path: string; clock: Clock };
@@ -51,14 +51,14 @@ export function openCortex({ path, clock }: CortexOptions) {
   const table = memoryTable(file.db);
   const search = textSearch(file.db);
 
-  function rememberOne(item: NewMemory, source: Source): Remembered {
+  function rememberOne(item: NewMemory, source: Source): RememberResult {
     const keys = keysOf(item);
     const known = table.same(keys);
     if (known) {
       const again = table.strengthen(known.seq, strengthened(known.salience, item.salience), source);
       // A memory that is learned again may have been contradicted meanwhile; now it is the newest.
-      const about = keysOf(known).claim;
-      if (again && about !== undefined) table.settleClaim(about);
+      const claimKey = keysOf(known).claim;
+      if (again && claimKey !== undefined) table.settleClaim(claimKey);
       return { id: known.id, outcome: again ? 'strengthened' : 'known' };
     }
     const id = uuidv7({ msecs: Math.max(0, source.at) });
@@ -90,7 +90,7 @@ export function openCortex({ path, clock }: CortexOptions) {
     write: <T>(operation: () => T): Promise<T> => writes.run(operation),
 
     /** {@link remember} as a part of an operation of {@link write}. */
-    rememberIn: (items: readonly NewMemory[], source: Source): Remembered[] =>
+    rememberIn: (items: readonly NewMemory[], source: Source): RememberResult[] =>
       items.map((item) => rememberOne(item, source)),
 
     /**
@@ -98,7 +98,7 @@ export function openCortex({ path, clock }: CortexOptions) {
      *
      * @throws ReveilleError `invalid_request` for an invalid memory, `unavailable` when nothing was stored
      */
-    async remember(items: readonly NewMemory[], source: Source): Promise<Remembered[]> {
+    async remember(items: readonly NewMemory[], source: Source): Promise<RememberResult[]> {
       for (const item of items) checkNewMemory(item);
       return writes.run(() => items.map((item) => rememberOne(item, source)));
     },

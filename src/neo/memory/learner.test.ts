@@ -13,7 +13,7 @@ import {
   sendPiece,
 } from '../../kit/model/testing/model-endpoint.ts';
 import type { Turn } from '../turn.ts';
-import { askModel, createLearner } from './learner.ts';
+import { createLearner, modelQuery } from './learner.ts';
 import { cortexBench, doneTurn } from './testing/cortex-bench.ts';
 
 const answer = (...texts: string[]) =>
@@ -35,7 +35,7 @@ async function workbench(t: TestContext, ...scripts: Script[]) {
     });
     const learner = createLearner({
       cortex: file,
-      ask: askModel(model),
+      queryModel: modelQuery(model),
       turns: { turn: (id) => turns.get(id), newestDone: () => [...turns.values()] },
       clock,
       log: silentLogger,

@@ -12,10 +12,10 @@ import { EXTRACTION_SYSTEM, extractionPrompt, parseExtraction } from './extracti
 import type { Lesson } from './lesson-table.ts';
 
 /** Queries a model without tools and without streaming. A truncated answer counts as an error. */
-export function askModel(model: NeoModel): Ask {
+export function modelQuery(model: NeoModel): QueryModel {
   return async ({ system, prompt, turn, signal }) => {
     const messages = [{ role: 'user' as const, content: prompt }];
-    const answer = await model.generate({ system, messages, occasion: turn, signal, onText: () => {} });
+    const answer = await model.generate({ system, messages, turn, signal, onText: () => {} });
     if (answer.cutOff !== undefined) throw new ReveilleError('unavailable', answer.cutOff);
     return answer.text;
   };
@@ -26,11 +26,16 @@ export function askModel(model: NeoModel): Ask {
  *
  * @throws ReveilleError
  */
-export type Ask = (request: { system: string; prompt: string; turn: Turn; signal: AbortSignal }) => Promise<string>;
+export type QueryModel = (request: {
+  system: string;
+  prompt: string;
+  turn: Turn;
+  signal: AbortSignal;
+}) => Promise<string>;
 
 export type LearnerOptions = {
   cortex: Pick<Cortex, 'lessons' | 'write' | 'rememberIn'>;
-  ask: Ask;
+  queryModel: QueryModel;
   /** The source of the texts of turns. */
   turns: {
     turn(id: string, conversationId: string): Turn | undefined;
@@ -58,16 +63,16 @@ export type Learner = {
 /** The most waiting turns; beyond it the oldest are dropped and counted. */
 const WAITING_MAX = 256;
 /** How many turns are checked after a start: several times the number that could end at once. */
-const CAUGHT_UP = 64;
+const CATCH_UP_TURNS = 64;
 /** How often a turn is tried, and the delays after each failure. */
 const ATTEMPTS = 5;
-const PAUSES_MS = [30_000, 120_000, 600_000, 3_600_000];
+const DELAYS_MS = [30_000, 120_000, 600_000, 3_600_000];
 /** Delay between attempts to store something while the disk refuses. */
-const STORE_PAUSE_MS = 300_000;
+const STORE_RETRY_MS = 300_000;
 
 /** Makes the learner and continues the last process's queue. */
 export function createLearner(options: LearnerOptions): Learner {
-  const { cortex, ask, turns, clock, log, onLearned } = options;
+  const { cortex, queryModel, turns, clock, log, onLearned } = options;
   const { lessons } = cortex;
   const stopping = new AbortController();
   const { signal } = stopping;
@@ -83,7 +88,7 @@ export function createLearner(options: LearnerOptions): Learner {
       return;
     }
     try {
-      const answer = await ask({ system: EXTRACTION_SYSTEM, prompt: extractionPrompt(turn), turn, signal });
+      const answer = await queryModel({ system: EXTRACTION_SYSTEM, prompt: extractionPrompt(turn), turn, signal });
       const { memories, refused } = parseExtraction(answer);
       const source = { turnId, conversationId, at: turn.createdAt };
       const learned = await cortex.write(() =>
@@ -109,8 +114,8 @@ export function createLearner(options: LearnerOptions): Learner {
     }
     log.debug({ turn_id: turnId, attempts, reason: message }, 'learning from a turn is retried later');
     const asksFor = thrown instanceof ReveilleError ? (thrown.retryAfterSeconds ?? 0) * 1000 : 0;
-    const pause = Math.min(Math.max(PAUSES_MS[attempts - 1]!, asksFor), PAUSES_MS.at(-1)!);
-    await cortex.write(() => lessons.putOff(turnId, clock.now() + pause, message));
+    const delay = Math.min(Math.max(DELAYS_MS[attempts - 1]!, asksFor), DELAYS_MS.at(-1)!);
+    await cortex.write(() => lessons.putOff(turnId, clock.now() + delay, message));
   }
 
   async function work(): Promise<void> {
@@ -121,7 +126,7 @@ export function createLearner(options: LearnerOptions): Learner {
           const ahead = lesson.dueAt - clock.now();
           if (ahead > 0) {
             // A wall clock that was set back must not delay a lesson beyond its longest delay.
-            later(Math.min(ahead, PAUSES_MS.at(-1)!));
+            later(Math.min(ahead, DELAYS_MS.at(-1)!));
             break;
           }
           await learnFrom(lesson);
@@ -130,7 +135,7 @@ export function createLearner(options: LearnerOptions): Learner {
     } catch (err) {
       if (signal.aborted) return;
       log.error({ err }, 'the state of the learning queue could not be stored; retrying');
-      later(STORE_PAUSE_MS);
+      later(STORE_RETRY_MS);
     }
   }
 
@@ -164,7 +169,7 @@ export function createLearner(options: LearnerOptions): Learner {
   }
 
   wake();
-  const caughtUp = Promise.all((turns.newestDone?.(CAUGHT_UP) ?? []).map(offer));
+  const caughtUp = Promise.all((turns.newestDone?.(CATCH_UP_TURNS) ?? []).map(offer));
   return {
     offer,
 

@@ -38,7 +38,7 @@ const COLUMNS = `seq, id, kind, text, subject, attribute, value, claim, salience
  * The keys by which memories are equal or contradictory, computed by the caller. `claim` is a JSON array of subject and
  * attribute, with the subject `user` for the person.
  */
-export type Keys = { readonly gist: string; readonly claim?: string; readonly claimValue?: string };
+export type Keys = { readonly normalized: string; readonly claim?: string; readonly claimValue?: string };
 
 export type ListQuery = {
   readonly kind?: MemoryKind | undefined;
@@ -49,7 +49,7 @@ export type ListQuery = {
 
 /** Makes the table's operations over an open connection. */
 export function memoryTable(db: DatabaseSync) {
-  const byGist = db.prepare(`SELECT ${COLUMNS} FROM memories WHERE gist = ?`);
+  const byNormalized = db.prepare(`SELECT ${COLUMNS} FROM memories WHERE gist = ?`);
   const byClaim = db.prepare(`SELECT ${COLUMNS} FROM memories WHERE claim = ? AND claim_value = ?`);
   const byId = db.prepare(`SELECT ${COLUMNS} FROM memories WHERE id = ?`);
   const byPrefix = db.prepare(`SELECT ${COLUMNS} FROM memories WHERE id >= ?1 AND id < ?1 || 'g' ORDER BY id LIMIT ?2`);
@@ -98,8 +98,8 @@ export function memoryTable(db: DatabaseSync) {
 
   return {
     /** The equal memory: with the same text, or about the same claim with the same value. */
-    same({ gist, claim, claimValue }: Keys): StoredMemory | undefined {
-      const found = one(byGist.get(gist));
+    same({ normalized, claim, claimValue }: Keys): StoredMemory | undefined {
+      const found = one(byNormalized.get(normalized));
       if (found || claim === undefined) return found;
       return one(byClaim.get(claim, claimValue!));
     },
@@ -111,7 +111,7 @@ export function memoryTable(db: DatabaseSync) {
         id,
         kind,
         text,
-        keys.gist,
+        keys.normalized,
         claim?.subject ?? null,
         claim?.attribute ?? null,
         claim?.value ?? null,

@@ -43,7 +43,7 @@ export type StoredMemory = NewMemory & {
 };
 
 /** The result of storing a memory: `known` was learned from this very turn before, and nothing changed. */
-export type Remembered = { readonly id: string; readonly outcome: 'new' | 'strengthened' | 'known' };
+export type RememberResult = { readonly id: string; readonly outcome: 'new' | 'strengthened' | 'known' };
 
 /** The longest text of a memory, in characters. */
 export const MEMORY_TEXT_MAX = 1000;

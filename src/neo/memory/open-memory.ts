@@ -7,9 +7,9 @@ import type { Turn } from '../turn.ts';
 import { type Cortex, cortexPath, openCortex } from './cortex.ts';
 import { renderDigest, renderProfile, renderRelevant } from './digest.ts';
 import type { Embed } from './embedding-endpoint.ts';
-import { type Ask, createLearner, type Learner, type LearnerOptions } from './learner.ts';
-import type { NewMemory, Remembered, Source, StoredMemory } from './memory.ts';
-import { type RecallRequest, type Recollection, recall } from './recall.ts';
+import { createLearner, type Learner, type LearnerOptions, type QueryModel } from './learner.ts';
+import type { NewMemory, RememberResult, Source, StoredMemory } from './memory.ts';
+import { type RecalledMemory, type RecallRequest, recall } from './recall.ts';
 import { createSemantics } from './semantics.ts';
 
 export type MemoryOptions = {
@@ -20,14 +20,14 @@ export type MemoryOptions = {
   /** Where the learner reads turns. */
   turns: LearnerOptions['turns'];
   /** The cheap model; without it there is no learning in the background. */
-  ask?: Ask | undefined;
+  queryModel?: QueryModel | undefined;
   /** The embedding model; without it only full-text search finds memories. */
   embedding?: { model: string; embed: Embed } | undefined;
 };
 
 export type Memory = {
   /** @throws ReveilleError `unavailable` when the file cannot be read */
-  recall(request: RecallRequest): Promise<readonly Recollection[]>;
+  recall(request: RecallRequest): Promise<readonly RecalledMemory[]>;
   /**
    * The answer of `memory_recall`: memories about the query (or the most important ones), and the profile.
    *
@@ -39,7 +39,7 @@ export type Memory = {
   /** The pinned block: preferences, and facts about the person. Never throws. */
   profile(): string | undefined;
   /** @throws ReveilleError `invalid_request` for an invalid memory, `unavailable` when nothing was stored */
-  remember(items: readonly NewMemory[], source: Source): Promise<readonly Remembered[]>;
+  remember(items: readonly NewMemory[], source: Source): Promise<readonly RememberResult[]>;
   /** Absent without a model to learn with. */
   readonly learner: Pick<Learner, 'offer'> | undefined;
   /** The current problems of memory, as sentences. */
@@ -78,15 +78,16 @@ export function openMemory(options: MemoryOptions): Memory {
   }
 }
 
-function memoryIn(cortex: Cortex, { clock, log, turns, ask, embedding }: MemoryOptions): Memory {
+function memoryIn(cortex: Cortex, { clock, log, turns, queryModel, embedding }: MemoryOptions): Memory {
   const semantics = embedding && createSemantics({ cortex, clock, log, ...embedding });
-  const learner = ask && createLearner({ cortex, ask, turns, clock, log, onLearned: () => semantics?.wake() });
+  const learner =
+    queryModel && createLearner({ cortex, queryModel, turns, clock, log, onLearned: () => semantics?.wake() });
   semantics?.wake();
-  let trouble: string | undefined;
+  let problem: string | undefined;
 
   function note(thrown: unknown): void {
-    if (trouble === undefined) log.error({ err: thrown }, 'memory cannot be read; turns run without it');
-    trouble = `memory cannot be read: ${toReveilleError(thrown).message}`;
+    if (problem === undefined) log.error({ err: thrown }, 'memory cannot be read; turns run without it');
+    problem = `memory cannot be read: ${toReveilleError(thrown).message}`;
   }
 
   const find = (request: RecallRequest) => recall(request, { cortex, semantics });
@@ -107,7 +108,7 @@ function memoryIn(cortex: Cortex, { clock, log, turns, ask, embedding }: MemoryO
       try {
         const pinned = new Set(profileOf(cortex).map(({ seq }) => seq));
         const found = await find({ query, limit: limit + pinned.size, now: clock.now() });
-        trouble = undefined;
+        problem = undefined;
         return renderRelevant(found.filter(({ seq }) => !pinned.has(seq)).slice(0, limit));
       } catch (thrown) {
         note(thrown);
@@ -133,7 +134,7 @@ function memoryIn(cortex: Cortex, { clock, log, turns, ask, embedding }: MemoryO
     learner,
 
     warnings() {
-      const said = [trouble, semantics?.warning(), learner?.warning()];
+      const said = [problem, semantics?.warning(), learner?.warning()];
       return said.filter((warning) => warning !== undefined);
     },
 

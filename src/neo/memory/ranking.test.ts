@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { fuse, recencyOf, type Standing, scoreOf, strengthened } from './ranking.ts';
+import { fuse, type RankingInput, recencyOf, scoreOf, strengthened } from './ranking.ts';
 
 const share = fc.double({ min: 0, max: 1, noNaN: true });
-const standing: fc.Arbitrary<Standing> = fc.record({
+const standing: fc.Arbitrary<RankingInput> = fc.record({
   relevance: share,
   salience: share,
   ageMs: fc.integer({ min: -1_000_000, max: 1e12 }),
@@ -14,7 +14,7 @@ const standing: fc.Arbitrary<Standing> = fc.record({
 test('a more relevant, more salient, more recent or not contradicted memory never scores less', () => {
   fc.assert(
     fc.property(standing, share, fc.nat(), (one, more, younger) => {
-      const better = (change: Partial<Standing>) => assert.ok(scoreOf({ ...one, ...change }) >= scoreOf(one));
+      const better = (change: Partial<RankingInput>) => assert.ok(scoreOf({ ...one, ...change }) >= scoreOf(one));
       better({ relevance: Math.max(one.relevance, more) });
       better({ salience: Math.max(one.salience, more) });
       better({ ageMs: one.ageMs - younger });

@@ -10,7 +10,7 @@ const WEIGHTS = { floor: 0.6, salience: 0.25, recency: 0.15 } as const;
 /** A contradicted memory is still found, after the ones that hold. */
 const SUPERSEDED = 0.5;
 
-export type Standing = {
+export type RankingInput = {
   /** From 0 to 1, relative to the other findings of the same query. */
   readonly relevance: number;
   readonly salience: number;
@@ -25,7 +25,7 @@ export function recencyOf(ageMs: number): number {
 }
 
 /** The order of findings: more relevant, more salient or more recent never scores less. */
-export function scoreOf({ relevance, salience, ageMs, superseded }: Standing): number {
+export function scoreOf({ relevance, salience, ageMs, superseded }: RankingInput): number {
   const weight = WEIGHTS.floor + WEIGHTS.salience * salience + WEIGHTS.recency * recencyOf(ageMs);
   return relevance * weight * (superseded ? SUPERSEDED : 1);
 }

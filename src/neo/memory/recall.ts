@@ -14,7 +14,7 @@ export type RecallRequest = {
 };
 
 /** A memory and its score; scores are comparable within one answer only. */
-export type Recollection = StoredMemory & { readonly score: number };
+export type RecalledMemory = StoredMemory & { readonly score: number };
 
 const LIMIT = 10;
 /** How many findings of each kind of search are ordered; salience and age can lift a memory from this far below. */
@@ -44,7 +44,7 @@ async function relevances(query: string, { cortex, semantics }: Searches): Promi
 export async function recall(
   { query = '', limit = LIMIT, now }: RecallRequest,
   searches: Searches,
-): Promise<Recollection[]> {
+): Promise<RecalledMemory[]> {
   const asked = query.trim() !== '';
   const relevance = asked ? await relevances(query, searches) : undefined;
   const found = relevance ? searches.cortex.many([...relevance.keys()]) : searches.cortex.foremost(CANDIDATES);

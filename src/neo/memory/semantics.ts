@@ -40,13 +40,13 @@ const BATCH = 64;
 /** Rows that are read before the event loop runs other work. */
 const PAGE = 2000;
 /** An endpoint that refuses more memories than this in a row refuses all of them. */
-const REFUSALS = 3;
+const MAX_REFUSALS = 3;
 /** How many sketches are compared for each wanted memory: sketches order only roughly. */
 const OVERSAMPLE = 8;
 /** Texts with a smaller similarity are never near. */
 const NEAR = 0.2;
 
-const breath = () => new Promise((resolve) => setImmediate(resolve));
+const yieldToLoop = () => new Promise((resolve) => setImmediate(resolve));
 
 /** Makes the search; vectors are made from the first `wake` on. */
 export function createSemantics({ cortex, embed, model, clock, log }: SemanticsOptions): Semantics {
@@ -63,7 +63,7 @@ export function createSemantics({ cortex, embed, model, clock, log }: SemanticsO
   let failures = 0;
   let asked = false;
   let pausedUntil = 0;
-  let trouble: string | undefined;
+  let problem: string | undefined;
   let cancelRetry: (() => void) | undefined;
   let working: Promise<void> | undefined;
 
@@ -85,20 +85,20 @@ export function createSemantics({ cortex, embed, model, clock, log }: SemanticsO
       for (const { seq, sketch } of page) read.add(seq, sketch);
       if (page.length < PAGE) break;
       after = page.at(-1)!.seq;
-      await breath();
+      await yieldToLoop();
     }
     return read;
   }
 
   function well(): void {
     failures = 0;
-    trouble = undefined;
+    problem = undefined;
   }
 
   function failed(thrown: unknown): void {
     pausedUntil = clock.monotonic() + PAUSE_MS;
-    if (trouble === undefined) log.warn({ err: thrown }, 'no embeddings; only full-text search finds memories');
-    trouble = `only full-text search finds memories: ${toReveilleError(thrown).message}`;
+    if (problem === undefined) log.warn({ err: thrown }, 'no embeddings; only full-text search finds memories');
+    problem = `only full-text search finds memories: ${toReveilleError(thrown).message}`;
   }
 
   /** Makes the next vectors. @returns false when there are none to be made */
@@ -110,7 +110,7 @@ export function createSemantics({ cortex, embed, model, clock, log }: SemanticsO
       batch = vectors.missing(cursor, through, space ?? '', batchSize);
       if (batch.length === 0) {
         cursor = through;
-        await breath();
+        await yieldToLoop();
       }
     }
     if (batch.length === 0 || signal.aborted) return false;
@@ -121,7 +121,7 @@ export function createSemantics({ cortex, embed, model, clock, log }: SemanticsO
     } catch (thrown) {
       if (!(thrown instanceof ReveilleError) || thrown.code !== 'invalid_request') throw thrown;
       // The endpoint may refuse one of the texts: they are sent one by one, and that one is left out.
-      if (batch.length === 1 && ++refused > REFUSALS) throw thrown;
+      if (batch.length === 1 && ++refused > MAX_REFUSALS) throw thrown;
       if (batch.length === 1) {
         log.warn({ seq: batch[0]!.seq, reason: thrown.message }, 'the embedding endpoint refuses a memory');
         cursor = batch[0]!.seq;
@@ -203,7 +203,7 @@ export function createSemantics({ cortex, embed, model, clock, log }: SemanticsO
       }
     },
 
-    warning: () => trouble,
+    warning: () => problem,
 
     async close() {
       stopping.abort();

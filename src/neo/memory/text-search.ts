@@ -40,7 +40,7 @@ export function textSearch(db: DatabaseSync) {
   const given = db.prepare('SELECT max(seq) AS n FROM memories');
 
   /** The rarest words within the budget; none when all are frequent. */
-  function telling(words: readonly string[]): string[] {
+  function selective(words: readonly string[]): string[] {
     const { n } = given.get() as { n: number | null };
     const limit = Math.floor(Math.min(FREQUENT, Math.max(FEW, (n ?? 0) * FREQUENT_SHARE)));
     const rare = words
@@ -72,7 +72,7 @@ export function textSearch(db: DatabaseSync) {
     find(query: string, limit: number): TextHit[] {
       const words = queryWords(query, WORDS_MAX);
       if (words.length === 0) return [];
-      const rare = telling(words);
+      const rare = selective(words);
       return rare.length > 0 ? (ranked.all(quoted(rare), limit) as TextHit[]) : byFrequentWords(words, limit);
     },
   };

@@ -21,19 +21,19 @@ const TRAILING = new RegExp(`[${EDGE_PUNCTUATION}]+$`, 'u');
  */
 const CASE_COUNTS = /\p{N}|\p{Ll}\p{Lu}/u;
 
-function gistOfWord(word: string): string {
+function normalizeWord(word: string): string {
   const bare = word.replace(LEADING, '').replace(TRAILING, '');
   return CASE_COUNTS.test(bare) ? bare : bare.toLowerCase().replace(/n[’']t$/, ' not');
 }
 
 /** The normalized form of a text: equal forms are one memory. Never empty for a text that is not blank. */
-export function gistOf(text: string): string {
+export function normalizeText(text: string): string {
   const words = text.normalize('NFKC').trim().split(/\s+/u);
-  const gist = words
-    .map(gistOfWord)
+  const normalized = words
+    .map(normalizeWord)
     .filter((word) => word !== '' && !FILLERS.has(word))
     .join(' ');
-  return gist === '' ? words.join(' ') : gist;
+  return normalized === '' ? words.join(' ') : normalized;
 }
 
 const PIECES = /(?<word>[\p{L}\p{N}\p{M}]+)|(?<emoji>\p{Extended_Pictographic}|\p{Regional_Indicator}{2})/gu;
@@ -43,7 +43,7 @@ const UNSPACED =
 /** No word of any language is longer; a longer identifier is found by its beginning. In UTF-16 units. */
 const WORD_MAX = 128;
 
-function spelled(emoji: string): string {
+function emojiToken(emoji: string): string {
   return `emoji${Array.from(emoji, (char) => char.codePointAt(0)!.toString(16)).join('x')}`;
 }
 
@@ -57,10 +57,10 @@ function grams(run: string): { single: string[]; pairs: string[] } {
  * The words of a text in order, repeated ones too. `asked`: a run of characters gives its pairs alone, which are more
  * specific.
  */
-function* wordsOf(text: string, asked: boolean): Generator<string> {
+function* splitWords(text: string, forQuery: boolean): Generator<string> {
   for (const { groups } of text.toWellFormed().normalize('NFKC').matchAll(PIECES)) {
     if (groups?.emoji !== undefined) {
-      yield spelled(groups.emoji);
+      yield emojiToken(groups.emoji);
       continue;
     }
     const word = groups!.word!;
@@ -69,7 +69,7 @@ function* wordsOf(text: string, asked: boolean): Generator<string> {
       if (run.index > at) yield word.slice(at, run.index).slice(0, WORD_MAX).toWellFormed();
       at = run.index + run[0].length;
       const { single, pairs } = grams(run[0]);
-      if (!asked || pairs.length === 0) yield* single;
+      if (!forQuery || pairs.length === 0) yield* single;
       yield* pairs;
     }
     if (at < word.length) yield word.slice(at, at + WORD_MAX).toWellFormed();
@@ -80,7 +80,7 @@ function* wordsOf(text: string, asked: boolean): Generator<string> {
  * Question words and other function words, which do not identify a memory. Frequent words of any language are left out
  * by their count instead.
  */
-const ASKING = new Set(
+const QUESTION_WORDS = new Set(
   (
     'a about all am an and any are as at be been but by can could did do does for from had has have he her his how i if in is it its ' +
     'me my no not of on or our she should so that the their them then there they this to us was we were what when where which who ' +
@@ -93,7 +93,7 @@ const QUERY_MAX = 4000;
 
 /** A text for the index: words with blanks between. */
 export function searchTextOf(text: string): string {
-  return [...wordsOf(text, false)].join(' ');
+  return [...splitWords(text, false)].join(' ');
 }
 
 /**
@@ -104,11 +104,11 @@ export function searchTextOf(text: string): string {
  */
 export function queryWords(query: string, most: number): string[] {
   const found = new Set<string>();
-  const asking = new Set<string>();
-  for (const word of wordsOf(query.slice(0, QUERY_MAX), true)) {
+  const isQuestionWord = new Set<string>();
+  for (const word of splitWords(query.slice(0, QUERY_MAX), true)) {
     const lower = word.toLowerCase();
-    (ASKING.has(lower) ? asking : found).add(lower);
+    (QUESTION_WORDS.has(lower) ? isQuestionWord : found).add(lower);
     if (found.size === most) break;
   }
-  return [...(found.size > 0 ? found : asking)].slice(0, most);
+  return [...(found.size > 0 ? found : isQuestionWord)].slice(0, most);
 }

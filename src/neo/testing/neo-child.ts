@@ -13,7 +13,7 @@ export type NeoChild = {
   readonly url: string;
   readonly process: ChildProcess;
   /** Resolves with the output on its fourth descriptor, when that is closed. */
-  said: Promise<string>;
+  portOutput: Promise<string>;
   /** Its stderr output so far. */
   log(): string;
   /** Sends the signal and resolves with the exit status when the process has ended. */
@@ -57,7 +57,7 @@ export async function neoChild(
   return {
     url: `http://127.0.0.1:${port}`,
     process: child,
-    said,
+    portOutput: said,
     log: () => log,
     async end(signal) {
       child.kill(signal);

@@ -26,22 +26,22 @@ export type TestCall = ToolCallContext & {
 
 export function testCall(callId = 'call-1', turn: Turn = TURN): TestCall {
   const controller = new AbortController();
-  const told: ToolNotice[] = [];
+  const notices: ToolNotice[] = [];
   const listeners = new Set<() => void>();
   return {
     turn,
     callId,
     signal: controller.signal,
-    told,
+    told: notices,
     abort: (reason) => controller.abort(reason),
     notify(notice) {
-      told.push(notice);
+      notices.push(notice);
       for (const listener of [...listeners]) listener();
     },
     until: (fits) =>
       new Promise((resolve) => {
         const look = () => {
-          const found = told.find(fits);
+          const found = notices.find(fits);
           if (!found) return;
           listeners.delete(look);
           resolve(found);

@@ -106,16 +106,16 @@ export function wakeBody(due: number, members: object = {}, alarmId: string = AL
 }
 
 /** A request that a {@link heldModel} has received. */
-export type HeldRequest = {
+export type PausedRequest = {
   readonly request: ModelRequest;
   answer(text: string): void;
   fail(error: unknown): void;
 };
 
 /** A model that answers when the test allows it. */
-export function heldModel(): NeoModel & { readonly held: HeldRequest[]; next(): Promise<HeldRequest> } {
-  const held: HeldRequest[] = [];
-  const waiting: ((request: HeldRequest) => void)[] = [];
+export function heldModel(): NeoModel & { readonly held: PausedRequest[]; next(): Promise<PausedRequest> } {
+  const held: PausedRequest[] = [];
+  const waiting: ((request: PausedRequest) => void)[] = [];
   let given = 0;
   return {
     name: 'held',
@@ -128,7 +128,7 @@ export function heldModel(): NeoModel & { readonly held: HeldRequest[]; next(): 
     },
     generate(request) {
       return new Promise((resolve, reject) => {
-        const entry: HeldRequest = {
+        const entry: PausedRequest = {
           request,
           answer(text) {
             request.onText(text);

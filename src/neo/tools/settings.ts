@@ -61,25 +61,25 @@ function manifestOf(named = 'neo'): ManifestChoice | undefined {
   return Object.hasOwn(NAMED, named) ? NAMED[named as keyof typeof NAMED] : { path: named };
 }
 
-function stop(message: string): never {
+function fail(message: string): never {
   throw new ReveilleError('invalid_request', message);
 }
 
 function executorOf(read: z.output<typeof toolSettingsSchema>): ExecutorAddress | undefined {
   const { NEO_EXECUTOR_URL: url, NEO_EXECUTOR_TOKEN: token, MATRIX_USER_ID: userId } = read;
   if (url === undefined) {
-    if (token !== undefined) stop('NEO_EXECUTOR_URL is not set, but NEO_EXECUTOR_TOKEN is: give the address as well');
+    if (token !== undefined) fail('NEO_EXECUTOR_URL is not set, but NEO_EXECUTOR_TOKEN is: give the address as well');
     return undefined;
   }
   if (token === undefined)
-    stop(
+    fail(
       'NEO_EXECUTOR_TOKEN is not set, but NEO_EXECUTOR_URL is: give a submitter\'s token, made with "reveille submitter add"; EXECUTOR_TOKEN is the operator\'s and not for an agent',
     );
   if (userId === undefined)
-    stop('MATRIX_USER_ID is not set: the executor at NEO_EXECUTOR_URL has to know the user of this agent');
+    fail('MATRIX_USER_ID is not set: the executor at NEO_EXECUTOR_URL has to know the user of this agent');
   const { username, password, search } = new URL(url);
   if (username !== '' || password !== '' || search !== '') {
-    stop('NEO_EXECUTOR_URL must be an address without a user name, password or query');
+    fail('NEO_EXECUTOR_URL must be an address without a user name, password or query');
   }
   return { url, token, userId };
 }

@@ -17,7 +17,7 @@ export type Skill = {
 /** The model reads it at every step. In UTF-16 units. */
 const LONGEST = 32 * 1024;
 
-function wrong(path: string, problem: string, cause?: unknown): ReveilleError {
+function skillError(path: string, problem: string, cause?: unknown): ReveilleError {
   return new ReveilleError('invalid_request', `NEO_SKILL: ${path} ${problem}`, { cause });
 }
 
@@ -25,7 +25,7 @@ function readText(path: string): string {
   try {
     return readFileSync(path, 'utf8');
   } catch (cause) {
-    throw wrong(path, `cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
+    throw skillError(path, `cannot be read: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
   }
 }
 
@@ -37,17 +37,17 @@ function readText(path: string): string {
 export function readSkill(path: string): Skill {
   const text = readText(path);
   if (text.length > LONGEST)
-    throw wrong(path, `is longer than ${LONGEST} characters; a model reads all of it at every step`);
+    throw skillError(path, `is longer than ${LONGEST} characters; a model reads all of it at every step`);
   let tools: ReturnType<typeof readSkillTools>;
   try {
     tools = readSkillTools(text);
   } catch (cause) {
-    throw wrong(path, `cannot be parsed: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
+    throw skillError(path, `cannot be parsed: ${cause instanceof Error ? cause.message : String(cause)}`, cause);
   }
   for (const { line, text: uri } of tools.entries) {
     if (readToolUri(uri)) continue;
     const form = 'matrix://tool/mcp/<alias>/<tool>@<version>';
-    throw wrong(path, `line ${line}: ${JSON.stringify(uri.slice(0, 200))} is not a tool URI; expected ${form}`);
+    throw skillError(path, `line ${line}: ${JSON.stringify(uri.slice(0, 200))} is not a tool URI; expected ${form}`);
   }
   const entries = tools.entries.map(({ line, text: uri }) => ({ line, uri }));
   return { path, text, entries, ...(tools.limits && { limit: new Set(entries.map(({ uri }) => uri)) }) };

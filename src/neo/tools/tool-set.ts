@@ -13,9 +13,9 @@ import {
   MEMORY_RECALL,
   MEMORY_RECALL_SCHEMA,
   OWN_FUNCTIONS,
-  readArguments,
-  readIntent,
-  readQuery,
+  parseArguments,
+  parseIntent,
+  parseQuery,
 } from './own-functions.ts';
 import type { Skill } from './skill.ts';
 import {
@@ -31,9 +31,10 @@ import {
 const IMAGE_TYPES = new Set(['image/png', 'image/jpeg', 'image/gif', 'image/webp']);
 
 /** The longest description of a part that cannot be shown, from the server's own text. */
-const WORDS = 200;
+const SHORT_CHARACTERS = 200;
 
-const words = (value: unknown): string => (typeof value === 'string' ? value.slice(0, WORDS).toWellFormed() : '');
+const shortText = (value: unknown): string =>
+  typeof value === 'string' ? value.slice(0, SHORT_CHARACTERS).toWellFormed() : '';
 const text = (value: string): ToolPart => ({ type: 'text', text: value.toWellFormed() });
 
 function mention(what: string, ...facts: string[]): ToolPart {
@@ -49,8 +50,8 @@ function sizeOf(data: unknown): string {
 
 function resourcePart(resource: unknown): ToolPart {
   const members = typeof resource === 'object' && resource !== null ? (resource as Record<string, unknown>) : {};
-  if (typeof members.text === 'string') return text(`[resource ${words(members.uri)}]\n${members.text}`);
-  return mention(`resource ${words(members.uri)}`, words(members.mimeType), sizeOf(members.blob));
+  if (typeof members.text === 'string') return text(`[resource ${shortText(members.uri)}]\n${members.text}`);
+  return mention(`resource ${shortText(members.uri)}`, shortText(members.mimeType), sizeOf(members.blob));
 }
 
 function partOf(content: HostContent): ToolPart {
@@ -58,18 +59,20 @@ function partOf(content: HostContent): ToolPart {
     case 'text':
       return text(typeof content.text === 'string' ? content.text : '');
     case 'image':
-      if (typeof content.data === 'string' && IMAGE_TYPES.has(words(content.mimeType).toLowerCase())) {
-        return { type: 'image', mediaType: words(content.mimeType).toLowerCase(), data: content.data };
+      if (typeof content.data === 'string' && IMAGE_TYPES.has(shortText(content.mimeType).toLowerCase())) {
+        return { type: 'image', mediaType: shortText(content.mimeType).toLowerCase(), data: content.data };
       }
-      return mention('a picture', words(content.mimeType), sizeOf(content.data));
+      return mention('a picture', shortText(content.mimeType), sizeOf(content.data));
     case 'audio':
-      return mention('a sound', words(content.mimeType), sizeOf(content.data));
+      return mention('a sound', shortText(content.mimeType), sizeOf(content.data));
     case 'resource_link':
-      return text(`[resource ${words(content.uri)}${content.name === undefined ? '' : ` (${words(content.name)})`}]`);
+      return text(
+        `[resource ${shortText(content.uri)}${content.name === undefined ? '' : ` (${shortText(content.name)})`}]`,
+      );
     case 'resource':
       return resourcePart(content.resource);
     default:
-      return mention(`content of the type ${JSON.stringify(words(content.type))}`);
+      return mention(`content of the type ${JSON.stringify(shortText(content.type))}`);
   }
 }
 
@@ -175,8 +178,8 @@ export function createToolSet(options: ToolSetOptions): ToolSurface {
   }
 
   async function callTool(tool: HostTool, args: unknown, { signal, turn }: ToolCallContext): Promise<ToolAnswer> {
-    const read = readArguments(tool.functionName, args);
-    if ('wrong' in read) return textAnswer(read.wrong, true);
+    const read = parseArguments(tool.functionName, args);
+    if ('problem' in read) return textAnswer(read.problem, true);
     try {
       return answerOf(
         await host!.call(tool.alias, tool.tool, read.value, { signal, conversation: turn.conversationId }),
@@ -188,13 +191,13 @@ export function createToolSet(options: ToolSetOptions): ToolSurface {
   }
 
   async function execute(args: unknown, context: ToolCallContext): Promise<ToolAnswer> {
-    const read = readIntent(args);
-    return 'wrong' in read ? textAnswer(read.wrong, true) : delegate!(read.value, context);
+    const read = parseIntent(args);
+    return 'problem' in read ? textAnswer(read.problem, true) : delegate!(read.value, context);
   }
 
   async function lookUp(args: unknown, { signal }: ToolCallContext): Promise<ToolAnswer> {
-    const read = readQuery(args);
-    if ('wrong' in read) return textAnswer(read.wrong, true);
+    const read = parseQuery(args);
+    if ('problem' in read) return textAnswer(read.problem, true);
     try {
       return textAnswer(await recall!(read.value));
     } catch (cause) {

@@ -6,7 +6,7 @@ import { systemClock } from '../../../kit/clock/clock.ts';
 import { createLogger } from '../../../kit/log/log.ts';
 import { openAICompatibleModel } from '../../../kit/model/openai-compatible.ts';
 import { cortexPath, openCortex } from '../cortex.ts';
-import { askModel, createLearner } from '../learner.ts';
+import { createLearner, modelQuery } from '../learner.ts';
 import { doneTurn } from './cortex-bench.ts';
 
 const [dataDir, baseUrl, first, count] = process.argv.slice(2) as [string, string, string, string];
@@ -14,7 +14,7 @@ const cortex = openCortex({ path: cortexPath(dataDir), clock: systemClock });
 const model = openAICompatibleModel({ baseUrl, model: 'cheap', apiKey: undefined, prefix: 'NEO', clock: systemClock });
 const learner = createLearner({
   cortex,
-  ask: askModel(model),
+  queryModel: modelQuery(model),
   turns: { turn: (id) => doneTurn(id) },
   clock: systemClock,
   log: createLogger('learner', 'warn'),

@@ -18,17 +18,17 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { isIntentOver } from '../../wire/executor.ts';
 import { type GateNotice, type ToolAnswer, type ToolCallContext, textAnswer } from '../tools/surface.ts';
 import type { Approvers } from './approvers.ts';
-import { type GateDesk, isShowable } from './gate-desk.ts';
-import { blockedWords, isSettled, type Pending, renderOutcome, renderPending } from './outcome.ts';
+import { type GateRegistry, isShowable } from './gate-registry.ts';
+import { describeBlockedCalls, isSettled, type Pending, renderOutcome, renderPending } from './outcome.ts';
 
 // Waits for a signal, with a time limit. A signal while no caller waits is not lost.
 
 function createWakeSignal(clock: Clock) {
-  let rung = false;
+  let signalled = false;
   let wake = () => {};
   return {
     notify(): void {
-      rung = true;
+      signalled = true;
       wake();
     },
 
@@ -42,21 +42,21 @@ function createWakeSignal(clock: Clock) {
           cancel();
           signal.removeEventListener('abort', done);
           wake = () => {};
-          rung = false;
+          signalled = false;
           resolve();
         };
         const cancel = clock.after(withinMs, done);
         signal.addEventListener('abort', done);
         wake = done;
-        if (rung || signal.aborted) done();
+        if (signalled || signal.aborted) done();
       });
     },
   };
 }
 
-export type PursuitOptions = {
+export type IntentFollowerOptions = {
   client: ExecutorClient;
-  desk: GateDesk;
+  registry: GateRegistry;
   approvers: Approvers;
   clock: Clock;
   log: Logger;
@@ -73,29 +73,29 @@ const APPROVER_MS = 5000;
 const POLL_LIVE_MS = 10_000;
 const POLL_MS = [500, 1000, 2000, 5000];
 /** The shortest interval between queries of the executor, however many events arrive. */
-const LOOK_GAP_MS = 50;
+const QUERY_GAP_MS = 50;
 
 /** The state of a call's gates. */
-type Relayed = {
+type FollowProgress = {
   /** Gates that had a listener. */
   readonly seen: Set<string>;
   /** Whether it was cancelled because there was none. */
-  unattended: boolean;
+  isCancelledUnattended: boolean;
   /**
    * Whether a gate waits without a possible approver: in a turn of an alarm, or where the intent cannot be cancelled.
    */
-  deserted: boolean;
+  lacksApprover: boolean;
   /** The last status text about the intent that is executed first. */
   behind: string | undefined;
   /** The waiting question of that intent, and how to answer it. */
   blocked: string | undefined;
 };
 
-const ANSWERED_THERE = 'it was answered at the executor';
-const NOBODY = 'no client was listening on GET /events';
+const ANSWERED_AT_EXECUTOR = 'it was answered at the executor';
+const NO_LISTENER = 'no client was listening on GET /events';
 const TOO_LONG = 'its effect is too long to be shown to a person';
 
-function lost(intentId: string, error: ReveilleError): ToolAnswer {
+function lostIntent(intentId: string, error: ReveilleError): ToolAnswer {
   const lines = [
     `The executor took the task as intent ${intentId}, but says nothing more about it: ${error.message}`,
     'It is not known whether it was carried out. Do not hand it over again; report it to the user.',
@@ -104,8 +104,8 @@ function lost(intentId: string, error: ReveilleError): ToolAnswer {
 }
 
 /** @returns follows an intent until it has ended, or until waiting has no use; throws the signal's reason */
-export function createPursuit(options: PursuitOptions) {
-  const { client, desk, approvers, clock, log, waitMs = WAIT_MS, approverMs = APPROVER_MS } = options;
+export function createIntentFollower(options: IntentFollowerOptions) {
+  const { client, registry, approvers, clock, log, waitMs = WAIT_MS, approverMs = APPROVER_MS } = options;
 
   /**
    * Cancels an intent with a question that no present person can answer. Only a person answers; the submitter can only
@@ -113,7 +113,7 @@ export function createPursuit(options: PursuitOptions) {
    *
    * @returns whether it has ended; a part of it may already have been executed, and then it waits
    */
-  async function callOff(intentId: string, reason: string): Promise<boolean> {
+  async function cancelIntent(intentId: string, reason: string): Promise<boolean> {
     try {
       await client.cancel(intentId, reason);
     } catch (thrown) {
@@ -121,47 +121,53 @@ export function createPursuit(options: PursuitOptions) {
       if (thrown instanceof ReveilleError && thrown.code === 'conflict') return false;
       throw thrown;
     }
-    await desk.lapse(intentId, [], reason);
+    await registry.lapse(intentId, [], reason);
     return true;
   }
 
   /** Adds the executor's waiting gates to the registry. @returns the open gates */
-  async function takeGates(intentId: string, { turn, notify, signal }: ToolCallContext): Promise<Told<WaitingGate>[]> {
+  async function registerGates(
+    intentId: string,
+    { turn, notify, signal }: ToolCallContext,
+  ): Promise<Told<WaitingGate>[]> {
     const waiting = await client.gates(intentId, signal);
-    await desk.lapse(intentId, waiting, ANSWERED_THERE);
-    const place = { conversationId: turn.conversationId, tell: (gate: GateNotice) => notify({ type: 'gate', gate }) };
-    return waiting.filter((gate) => desk.open(intentId, gate, place));
+    await registry.lapse(intentId, waiting, ANSWERED_AT_EXECUTOR);
+    const audience = {
+      conversationId: turn.conversationId,
+      notify: (gate: GateNotice) => notify({ type: 'gate', gate }),
+    };
+    return waiting.filter((gate) => registry.open(intentId, gate, audience));
   }
 
   /**
    * Shows the intent's questions to the followers. Without a follower the intent is cancelled. In a turn of an alarm,
    * and where cancelling is too late, its questions keep waiting.
    */
-  async function relayGates(intentId: string, context: ToolCallContext, relayed: Relayed): Promise<void> {
+  async function presentGates(intentId: string, context: ToolCallContext, progress: FollowProgress): Promise<void> {
     const { turn, signal } = context;
-    const attend = async (gate: Told<WaitingGate>): Promise<string | undefined> => {
+    const approverProblem = async (gate: Told<WaitingGate>): Promise<string | undefined> => {
       if (!isShowable(gate)) return TOO_LONG;
       const key = `${gate.value.node_id} ${gate.value.displayed_sha256}`;
       // The follower of the question may have left since; in a turn of an alarm no client waits for the end.
-      if (relayed.seen.has(key) && turn.origin !== 'chronos') return undefined;
-      const attended = await approvers.expect(turn.conversationId, approverMs, signal);
+      if (progress.seen.has(key) && turn.origin !== 'chronos') return undefined;
+      const hasApprover = await approvers.waitFor(turn.conversationId, approverMs, signal);
       signal.throwIfAborted();
-      if (attended) relayed.seen.add(key);
-      else if (turn.origin === 'chronos') relayed.deserted = true;
-      else return NOBODY;
+      if (hasApprover) progress.seen.add(key);
+      else if (turn.origin === 'chronos') progress.lacksApprover = true;
+      else return NO_LISTENER;
       return undefined;
     };
-    const reasons = await Promise.all((await takeGates(intentId, context)).map(attend));
+    const reasons = await Promise.all((await registerGates(intentId, context)).map(approverProblem));
     const reason = reasons.find((one) => one === TOO_LONG) ?? reasons.find((one) => one !== undefined);
     if (reason === undefined) return;
-    if (!(await callOff(intentId, reason))) relayed.deserted = true;
-    else if (reason === NOBODY) relayed.unattended = true;
+    if (!(await cancelIntent(intentId, reason))) progress.lacksApprover = true;
+    else if (reason === NO_LISTENER) progress.isCancelledUnattended = true;
   }
 
   /** The questions of the intent that is executed first; none where the executor does not report them. */
-  async function questionsAhead(behind: string, signal: AbortSignal): Promise<string | undefined> {
+  async function blockingQuestions(behind: string, signal: AbortSignal): Promise<string | undefined> {
     try {
-      return blockedWords(behind, await client.gates(behind, signal));
+      return describeBlockedCalls(behind, await client.gates(behind, signal));
     } catch (thrown) {
       signal.throwIfAborted();
       if (thrown instanceof ReveilleError) return undefined;
@@ -170,23 +176,33 @@ export function createPursuit(options: PursuitOptions) {
   }
 
   /** An intent behind another one, which may wait for an approval itself. */
-  async function standInLine(intentId: string, behind: string, context: ToolCallContext, relayed: Relayed) {
+  async function reportQueuePosition(
+    intentId: string,
+    behind: string,
+    context: ToolCallContext,
+    progress: FollowProgress,
+  ) {
     const { turn, notify, signal } = context;
-    const asked = await questionsAhead(behind, signal);
-    const text = [`intent ${intentId} begins when ${behind} has ended`, ...(asked === undefined ? [] : [asked])].join(
-      '. ',
-    );
-    if (relayed.behind !== text) notify({ type: 'status', text });
-    relayed.behind = text;
-    relayed.blocked = asked;
+    const questions = await blockingQuestions(behind, signal);
+    const text = [
+      `intent ${intentId} begins when ${behind} has ended`,
+      ...(questions === undefined ? [] : [questions]),
+    ].join('. ');
+    if (progress.behind !== text) notify({ type: 'status', text });
+    progress.behind = text;
+    progress.blocked = questions;
     if (turn.origin !== 'chronos') return;
-    relayed.deserted ||= !(await approvers.expect(turn.conversationId, approverMs, signal));
+    progress.lacksApprover ||= !(await approvers.waitFor(turn.conversationId, approverMs, signal));
   }
 
   /** The text for the model about an ended or stopped intent; its questions wait no more. */
-  async function settled(intentId: string, state: Told<IntentState>, { unattended }: Relayed): Promise<ToolAnswer> {
-    if (isIntentOver(state.value)) await desk.lapse(intentId, [], `the intent is ${state.value.status}`);
-    return renderOutcome(intentId, state, unattended);
+  async function renderSettled(
+    intentId: string,
+    state: Told<IntentState>,
+    { isCancelledUnattended }: FollowProgress,
+  ): Promise<ToolAnswer> {
+    if (isIntentOver(state.value)) await registry.lapse(intentId, [], `the intent is ${state.value.status}`);
+    return renderOutcome(intentId, state, isCancelledUnattended);
   }
 
   /** The text for the model about an intent that its turn does not wait for any more. */
@@ -198,67 +214,72 @@ export function createPursuit(options: PursuitOptions) {
     renderPending(intentId, {
       status: state?.value.status ?? 'the executor does not answer',
       queuedBehind: state?.value.queued_behind,
-      questions: desk.openQuestions(intentId),
+      questions: registry.openQuestions(intentId),
       ...more,
     });
 
   /** Stops waiting for an unfinished intent. The agent is woken at its end, if the executor supports that. */
-  async function leave(
+  async function parkIntent(
     intentId: string,
     { turn, notify, signal }: ToolCallContext,
-    relayed: Relayed,
+    progress: FollowProgress,
     waitedMs?: number,
   ) {
     const parked = await client.park(intentId, turn.conversationId, signal);
     const state = await client.state(intentId, signal);
-    if (isSettled(state.value)) return settled(intentId, state, relayed);
+    if (isSettled(state.value)) return renderSettled(intentId, state, progress);
     log.info({ intent_id: intentId, turn_id: turn.id, parked }, 'a turn ends before its intent does');
     if (parked) notify({ type: 'status', text: `intent ${intentId} is parked; the agent is woken when it has ended` });
-    return pending(intentId, state, { parked, waitedMs, blocked: relayed.blocked });
+    return pending(intentId, state, { parked, waitedMs, blocked: progress.blocked });
   }
 
-  /** Like {@link leave}, when the waiting time has passed, whatever the executor answers. */
-  async function leaveAtLast(
+  /** Like {@link parkIntent}, when the waiting time has passed, whatever the executor answers. */
+  async function parkAfterTimeout(
     intentId: string,
     seen: Told<IntentState> | undefined,
     context: ToolCallContext,
-    relayed: Relayed,
+    progress: FollowProgress,
     waitedMs: number,
   ) {
     try {
-      return await leave(intentId, context, relayed, waitedMs);
+      return await parkIntent(intentId, context, progress, waitedMs);
     } catch (err) {
       context.signal.throwIfAborted();
       log.warn({ err, intent_id: intentId }, 'an intent could not be parked');
-      return pending(intentId, seen, { parked: false, waitedMs, blocked: relayed.blocked });
+      return pending(intentId, seen, { parked: false, waitedMs, blocked: progress.blocked });
     }
   }
 
   /** Reads the state of an intent and shows its questions. @returns the text for the model when waiting has no use */
-  async function look(intentId: string, state: Told<IntentState>, context: ToolCallContext, relayed: Relayed) {
-    if (isSettled(state.value)) return settled(intentId, state, relayed);
+  async function checkIntent(
+    intentId: string,
+    state: Told<IntentState>,
+    context: ToolCallContext,
+    progress: FollowProgress,
+  ) {
+    if (isSettled(state.value)) return renderSettled(intentId, state, progress);
     const { parked, status, queued_behind: behind } = state.value;
     if (parked) {
       // An earlier run of this call has parked it, and was interrupted before it could report that.
-      await takeGates(intentId, context);
+      await registerGates(intentId, context);
       return pending(intentId, state, { parked: true });
     }
-    relayed.deserted = false;
-    relayed.blocked = undefined;
-    if (status !== 'drafting') await relayGates(intentId, context, relayed);
-    if (behind !== undefined) await standInLine(intentId, behind, context, relayed);
-    return relayed.deserted ? leave(intentId, context, relayed) : undefined;
+    progress.lacksApprover = false;
+    progress.blocked = undefined;
+    if (status !== 'drafting') await presentGates(intentId, context, progress);
+    if (behind !== undefined) await reportQueuePosition(intentId, behind, context, progress);
+    return progress.lacksApprover ? parkIntent(intentId, context, progress) : undefined;
   }
 
   /** Follows an intent to its end, or until waiting has no use. */
   async function follow(intentId: string, context: ToolCallContext): Promise<ToolAnswer> {
-    const over = new AbortController();
-    const signal = AbortSignal.any([context.signal, over.signal]);
+    const ended = new AbortController();
+    const signal = AbortSignal.any([context.signal, ended.signal]);
     const wakeSignal = createWakeSignal(clock);
-    const relayed: Relayed = {
+    const progress: FollowProgress = {
       seen: new Set(),
-      unattended: false,
-      deserted: false,
+      isCancelledUnattended: false,
+      lacksApprover: false,
       behind: undefined,
       blocked: undefined,
     };
@@ -276,31 +297,31 @@ export function createPursuit(options: PursuitOptions) {
     let state: Told<IntentState> | undefined;
     let missed = 0;
     try {
-      for (let looks = 0; ; looks++) {
+      for (let queries = 0; ; queries++) {
         try {
           state = await client.state(intentId, signal);
-          const told = await look(intentId, state, { ...context, notify, signal }, relayed);
-          if (told) return told;
+          const answer = await checkIntent(intentId, state, { ...context, notify, signal }, progress);
+          if (answer) return answer;
           missed = 0;
         } catch (thrown) {
           context.signal.throwIfAborted();
           if (!(thrown instanceof ReveilleError)) throw thrown;
           const mayPass = thrown instanceof NoAnswer || thrown.retryable || thrown.code === 'conflict';
-          if (!mayPass) return lost(intentId, thrown);
+          if (!mayPass) return lostIntent(intentId, thrown);
           if (missed++ === 0) {
             log.warn({ intent_id: intentId, reason: thrown.message }, 'the executor does not answer; retrying');
             context.notify({ type: 'status', text: `${thrown.message}; querying intent ${intentId} again` });
           }
         }
         const waited = clock.monotonic() - began;
-        if (waited >= waitMs) return await leaveAtLast(intentId, state, { ...context, notify }, relayed, waited);
-        const pause = events.live() && missed === 0 ? POLL_LIVE_MS : POLL_MS[Math.min(looks, POLL_MS.length - 1)]!;
-        await wait(clock, LOOK_GAP_MS, signal);
-        await wakeSignal.wait(Math.min(pause, waitMs - waited), signal);
+        if (waited >= waitMs) return await parkAfterTimeout(intentId, state, { ...context, notify }, progress, waited);
+        const pollMs = events.live() && missed === 0 ? POLL_LIVE_MS : POLL_MS[Math.min(queries, POLL_MS.length - 1)]!;
+        await wait(clock, QUERY_GAP_MS, signal);
+        await wakeSignal.wait(Math.min(pollMs, waitMs - waited), signal);
         context.signal.throwIfAborted();
       }
     } finally {
-      over.abort();
+      ended.abort();
     }
   }
 

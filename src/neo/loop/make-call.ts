@@ -5,7 +5,7 @@ import type { ModelToolCall } from '../../kit/model/model.ts';
 import { type ToolAnswer, type ToolCallContext, ToolFailure, type ToolSurface, textAnswer } from '../tools/surface.ts';
 
 /** Parsed arguments, or a sentence for the model about their error. */
-type ReadArguments = { readonly args: Record<string, unknown> } | { readonly wrong: string };
+type ParsedArguments = { readonly args: Record<string, unknown> } | { readonly problem: string };
 
 /** The longest arguments of one call, in UTF-16 units; larger data belongs into files. */
 const LONGEST_ARGUMENTS = 256 * 1024;
@@ -46,9 +46,9 @@ function kindOf(value: unknown): string {
  *
  * @param input JSON source text; an empty text counts as no arguments
  */
-function readArguments(input: string): ReadArguments {
+function parseArguments(input: string): ParsedArguments {
   if (input.length > LONGEST_ARGUMENTS) {
-    return { wrong: `the arguments must have at most ${LONGEST_ARGUMENTS} characters (they have ${input.length})` };
+    return { problem: `the arguments must have at most ${LONGEST_ARGUMENTS} characters (they have ${input.length})` };
   }
   if (input.trim() === '') return { args: {} };
   let value: unknown;
@@ -56,10 +56,10 @@ function readArguments(input: string): ReadArguments {
     value = sourceJson.parse(input, exactly);
   } catch (error) {
     const why = error instanceof Error ? error.message : 'not JSON';
-    return { wrong: `the arguments must be a JSON object (${why})` };
+    return { problem: `the arguments must be a JSON object (${why})` };
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return { wrong: `the arguments must be a JSON object (got ${kindOf(value)})` };
+    return { problem: `the arguments must be a JSON object (got ${kindOf(value)})` };
   }
   return { args: value as Record<string, unknown> };
 }
@@ -94,8 +94,8 @@ export async function makeCall(
   { surface, clock, log }: CallMakingOptions,
 ): Promise<ToolAnswer> {
   const { signal } = context;
-  const read = readArguments(call.input);
-  if ('wrong' in read) return textAnswer(read.wrong, true);
+  const read = parseArguments(call.input);
+  if ('problem' in read) return textAnswer(read.problem, true);
   for (let tries = 1; ; tries++) {
     try {
       return await orAborted(surface.dispatch(call.name, read.args, context), signal);

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ManualClock } from '../kit/clock/testing/manual-clock.ts';
-import { beginSpeech } from './answer.ts';
+import { createReplyStream } from './answer.ts';
 
 function workbench() {
   const clock = new ManualClock();
   const written: [number, string][] = [];
-  return { clock, written, speech: beginSpeech(clock, (offset, text) => written.push([offset, text])) };
+  return { clock, written, speech: createReplyStream(clock, (offset, text) => written.push([offset, text])) };
 }
 
 test('pieces that arrive within 50 ms are written as one, each at its offset in the reply', async () => {

@@ -8,14 +8,14 @@ import { type ConversationStore, openConversationStore } from './store.ts';
 function workbench(t: TestContext, keeps = true) {
   const clock = new ManualClock();
   const dataDir = temporaryFolder(t);
-  let rung = 0;
+  let notifications = 0;
   const open = () => {
-    const onReceipt = keeps ? { onReceipt: () => void rung++ } : {};
-    const store = openConversationStore({ dataDir, clock, ...onReceipt });
+    const onTurnReport = keeps ? { onTurnReport: () => void notifications++ } : {};
+    const store = openConversationStore({ dataDir, clock, ...onTurnReport });
     t.after(() => store.close());
     return store;
   };
-  return { clock, open, rung: () => rung };
+  return { clock, open, notifications: () => notifications };
 }
 
 const FIRE = '0197f5a0-0000-7000-8000-000000000001@1';
@@ -36,15 +36,15 @@ const stages = (store: ConversationStore) =>
   waiting(store).map(({ userId, fireId, report }) => [userId, fireId, report.stage, report.outcome]);
 
 test('a wake creates a report of its start and one of its end, which are kept until they are removed', async (t) => {
-  const { clock, open, rung } = workbench(t);
+  const { clock, open, notifications } = workbench(t);
   const store = open();
   await store.accept(wake());
   assert.deepEqual(waiting(store), []);
   const turn = (await store.beginNext('c1'))!;
-  assert.equal(rung(), 1);
+  assert.equal(notifications(), 1);
   await clock.advance(500);
   await store.finish(turn, { status: 'failed', error: 'no model', model: 'm' }, '');
-  assert.equal(rung(), 2);
+  assert.equal(notifications(), 2);
   const [started, finished] = waiting(store);
   const about = { turnId: 't1', conversationId: 'c1', retryAt: null, reply: null };
   const at = clock.now();

@@ -15,11 +15,11 @@ import type { GateNotice } from '../tools/surface.ts';
 type GateState = 'asked' | 'approved' | 'denied' | 'lapsed';
 
 /** Where a gate is shown. */
-export type Place = {
+export type GateAudience = {
   /** `undefined` when unknown. */
   readonly conversationId: string | undefined;
   /** Notifies followers; never throws. */
-  readonly tell: (gate: GateNotice) => void;
+  readonly notify: (gate: GateNotice) => void;
 };
 
 /** An open gate and where it is shown. */
@@ -28,7 +28,7 @@ export type ShownGate = GateNotice & { readonly conversation_id: string };
 type Gate = {
   readonly intentId: string;
   readonly pending: Told<WaitingGate>;
-  readonly place: Place;
+  readonly audience: GateAudience;
   state: GateState;
   /** An answer is being sent to the executor. */
   answering: boolean;
@@ -46,7 +46,7 @@ const REMEMBERED = 1000;
 /** How much of a question is shown that is too long. */
 const QUESTION_BEGINNING = 1000;
 
-const keyOf = (intentId: string, nodeId: string) => `${intentId} ${nodeId}`;
+const gateKey = (intentId: string, nodeId: string) => `${intentId} ${nodeId}`;
 
 const conflict = (message: string, retryable = false) => new ReveilleError('conflict', message, { retryable });
 
@@ -56,7 +56,7 @@ const DECIDED: Record<Exclude<GateState, 'asked'>, string> = {
   lapsed: 'is no longer waiting for an answer',
 };
 
-function askedNotice(intentId: string, pending: Told<WaitingGate>): GateNotice {
+function gateNotice(intentId: string, pending: Told<WaitingGate>): GateNotice {
   const { node_id, question, options = [], displayed_sha256, expires_at } = pending.value;
   const asked = { intent_id: intentId, node_id, state: 'asked' as const };
   if (!isShowable(pending)) return { ...asked, question: question.slice(0, QUESTION_BEGINNING) };
@@ -70,7 +70,7 @@ function isSame({ value: one }: Told<WaitingGate>, { value: other }: Told<Waitin
   return one.node_id === other.node_id && one.displayed_sha256 === other.displayed_sha256;
 }
 
-export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answer' | 'view'>) {
+export function createGateRegistry(client: Pick<ExecutorClient, 'gates' | 'answer' | 'view'>) {
   const gates = new Map<string, Gate>();
 
   function forget(): void {
@@ -84,8 +84,8 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answer' |
 
   function decide(gate: Gate, state: Exclude<GateState, 'asked'>, { reason, by }: Decision = {}): void {
     gate.state = state;
-    const { intentId, pending, place } = gate;
-    place.tell({
+    const { intentId, pending, audience } = gate;
+    audience.notify({
       intent_id: intentId,
       node_id: pending.value.node_id,
       state,
@@ -95,7 +95,7 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answer' |
   }
 
   /** The first approver in the executor's record; absent where the record has none. */
-  async function answerTo({ intentId, pending }: Gate): Promise<IntentView['nodes'][number]['answered']> {
+  async function recordedAnswer({ intentId, pending }: Gate): Promise<IntentView['nodes'][number]['answered']> {
     try {
       const { nodes } = (await client.view(intentId)).value;
       return nodes.find(({ node_id }) => node_id === pending.value.node_id)?.answered;
@@ -120,7 +120,7 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answer' |
     gate.answering = true;
     try {
       await client.answer(intentId, pending.value.node_id, answer);
-      const by = (await answerTo(gate))?.name;
+      const by = (await recordedAnswer(gate))?.name;
       decide(gate, answer.approved ? 'approved' : 'denied', { by });
     } catch (thrown) {
       if (thrown instanceof ReveilleError && (thrown.code === 'conflict' || thrown.code === 'not_found')) {
@@ -150,11 +150,11 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answer' |
     const waiting = await client.gates(intentId);
     const pending = waiting.find(({ value }) => value.node_id === nodeId);
     if (!pending) throw new ReveilleError('not_found', `the intent ${intentId} has no waiting gate ${nodeId}`);
-    const known = gates.get(keyOf(intentId, nodeId));
+    const known = gates.get(gateKey(intentId, nodeId));
     if (known) return known;
-    const place = { conversationId: undefined, tell: () => {} };
-    const gate: Gate = { intentId, pending, place, state: 'asked', answering: false };
-    gates.set(keyOf(intentId, nodeId), gate);
+    const audience = { conversationId: undefined, notify: () => {} };
+    const gate: Gate = { intentId, pending, audience, state: 'asked', answering: false };
+    gates.set(gateKey(intentId, nodeId), gate);
     forget();
     return gate;
   }
@@ -165,8 +165,8 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answer' |
      *
      * @returns whether it is open: it has no answer, and none is being sent
      */
-    open(intentId: string, pending: Told<WaitingGate>, place: Place): boolean {
-      const key = keyOf(intentId, pending.value.node_id);
+    open(intentId: string, pending: Told<WaitingGate>, audience: GateAudience): boolean {
+      const key = gateKey(intentId, pending.value.node_id);
       const known = gates.get(key);
       if (known && isSame(known.pending, pending)) {
         // The executor may not have processed a sent answer yet.
@@ -175,9 +175,9 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answer' |
       if (known?.state === 'asked')
         decide(known, 'lapsed', { reason: 'the question has changed; an answer to this one is not valid' });
       gates.delete(key);
-      gates.set(key, { intentId, pending, place, state: 'asked', answering: false });
+      gates.set(key, { intentId, pending, audience, state: 'asked', answering: false });
       forget();
-      place.tell(askedNotice(intentId, pending));
+      audience.notify(gateNotice(intentId, pending));
       return true;
     },
 
@@ -190,7 +190,7 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answer' |
       for (const gate of [...gates.values()]) {
         const isOpen = () => gate.state === 'asked' && !gate.answering;
         if (gate.intentId !== intentId || !isOpen() || nodes.has(gate.pending.value.node_id)) continue;
-        const answered = await answerTo(gate);
+        const answered = await recordedAnswer(gate);
         if (!isOpen()) continue;
         if (answered) decide(gate, answered.approved ? 'approved' : 'denied', { reason, by: answered.name });
         else decide(gate, 'lapsed', { reason });
@@ -205,11 +205,11 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answer' |
 
     /** The open gates of a conversation, or of all, as events. */
     shown(conversationId?: string): ShownGate[] {
-      return [...gates.values()].flatMap(({ intentId, pending, place, state }) => {
-        const where = place.conversationId;
+      return [...gates.values()].flatMap(({ intentId, pending, audience, state }) => {
+        const where = audience.conversationId;
         if (state !== 'asked' || where === undefined) return [];
         if (conversationId !== undefined && where !== conversationId) return [];
-        return [{ ...askedNotice(intentId, pending), conversation_id: where }];
+        return [{ ...gateNotice(intentId, pending), conversation_id: where }];
       });
     },
 
@@ -221,9 +221,9 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answer' |
      *   gate. `unavailable`: the executor cannot be reached, and the gate stays open.
      */
     async answer(intentId: string, nodeId: string, given: GateAnswer): Promise<void> {
-      const gate = gates.get(keyOf(intentId, nodeId)) ?? (await adopt(intentId, nodeId));
+      const gate = gates.get(gateKey(intentId, nodeId)) ?? (await adopt(intentId, nodeId));
       if (gate.state !== 'asked') {
-        const name = (await answerTo(gate))?.name;
+        const name = (await recordedAnswer(gate))?.name;
         throw conflict(`the gate ${nodeId} ${DECIDED[gate.state]}${name === undefined ? '' : ` by ${oneLine(name)}`}`);
       }
       if (gate.answering) throw conflict(`another answer for the gate ${nodeId} is being sent`, true);
@@ -235,4 +235,4 @@ export function createGateDesk(client: Pick<ExecutorClient, 'gates' | 'answer' |
     },
   };
 }
-export type GateDesk = ReturnType<typeof createGateDesk>;
+export type GateRegistry = ReturnType<typeof createGateRegistry>;

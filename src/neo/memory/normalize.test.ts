@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { gistOf } from './words.ts';
+import { normalizeText } from './words.ts';
 
-const same = (one: string, other: string) => gistOf(one) === gistOf(other);
+const same = (one: string, other: string) => normalizeText(one) === normalizeText(other);
 
 test('letter case, punctuation at the edges, articles and spacing do not make another memory', () => {
   for (const [one, other] of [
@@ -35,9 +35,9 @@ test('every text that is not blank has a normalized form', () => {
     fc.property(
       fc.string({ unit: 'grapheme', minLength: 1, maxLength: 80 }).filter((text) => text.trim() !== ''),
       (text) => {
-        const gist = gistOf(text);
+        const gist = normalizeText(text);
         assert.notEqual(gist, '');
-        assert.equal(gistOf(`  ${text}\n`), gist);
+        assert.equal(normalizeText(`  ${text}\n`), gist);
       },
     ),
   );
