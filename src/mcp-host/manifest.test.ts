@@ -150,18 +150,18 @@ describe('a manifest with mistakes', () => {
   test('between its fields is refused', () => {
     assert.deepEqual(refusalOf({ url: 'http://x' }), ['servers.0.url is not for a server whose transport is stdio']);
     assert.deepEqual(refusalOf({ transport: 'http' }), [
-      'servers.0 needs "url", for its transport is http',
+      'servers.0 needs "url", because its transport is http',
       'servers.0.command is not for a server whose transport is http',
     ]);
     assert.deepEqual(refusal({ servers: [{ alias: 'a' }] }), [
-      '1:13: servers.0 needs "command", for its transport is stdio',
+      '1:13: servers.0 needs "command", because its transport is stdio',
     ]);
     assert.deepEqual(refusal({ servers: [{ alias: 'a', url: 'ftp://x' }] }), [
       '1:32: servers.0.url must be an http:// or https:// address',
     ]);
     assert.deepEqual(refusalOf({ command: 'x "y' }), ['servers.0.command has a " without its counterpart']);
     const twice = [{ name: 't' }, { name: 't' }];
-    assert.deepEqual(refusalOf({ tools: twice }), ['servers.0.tools.1.name is there twice ("t")']);
+    assert.deepEqual(refusalOf({ tools: twice }), ['servers.0.tools.1.name is listed twice ("t")']);
     assert.deepEqual(
       refusal({
         servers: [
@@ -234,7 +234,7 @@ describe('a manifest with mistakes', () => {
 });
 
 test('a manifest that names a variable reserved for the daemons is refused, in every spelling', () => {
-  const why = 'which is for the daemons of Reveille alone: no MCP server gets it; take it out';
+  const why = 'which is reserved for the daemons of Reveille and is never passed to an MCP server; remove it';
   const refused = (server: object) => refusalOf(server).join('\n');
   assert.match(refused({ command: 'x', env: { HOME_OF: ref('REVEILLE_HOME') } }), new RegExp(`REVEILLE_HOME, ${why}`));
   assert.match(refused({ command: 'x', env: { REVEILLE_HOME: '/srv/reveille' } }), new RegExp(`REVEILLE_HOME, ${why}`));

@@ -47,7 +47,7 @@ test('text over the cap keeps beginning and end, and the file contains the whole
       assert.equal(content.length, 2);
       const [, shown] = content;
       assert.ok(shown?.type === 'text');
-      const notice = /\n\n\[\d+ bytes are left out here; the whole is in .*\]\n\n/s.exec(shown.text)!;
+      const notice = /\n\n\[\d+ bytes are left out here; the whole output is in .*\]\n\n/s.exec(shown.text)!;
       const [head, tail] = [shown.text.slice(0, notice.index), shown.text.slice(notice.index + notice[0].length)];
       assert.ok(whole.startsWith(head) && whole.endsWith(tail));
       assert.ok(Buffer.byteLength(head + tail) <= 200 + 4);
@@ -65,7 +65,7 @@ test('a long binary resource becomes a file, a short one stays', () => {
   assert.deepEqual(content[0], blob(10));
   assert.match(
     (content[1] as { text: string }).text,
-    /^\[file:\/\/\/a\.zip: 3000 bytes of application\/zip; the whole is in .*\.bin\]$/,
+    /^\[file:\/\/\/a\.zip: 3000 bytes of application\/zip; the whole output is in .*\.bin\]$/,
   );
   assert.deepEqual(readFileSync(spilled![0]!), Buffer.alloc(3000, 1));
 });
@@ -79,7 +79,7 @@ test('a full disk does not turn a result into a failure', () => {
     new SpillFolder(join(file, 'sub')),
   );
   assert.deepEqual([isError, spilled], [false, undefined]);
-  assert.match((content[0] as { text: string }).text, /the whole could not be kept: /);
+  assert.match((content[0] as { text: string }).text, /the whole output could not be stored: /);
 });
 
 test('the oldest files go when the folder is full, never the newest', () => {

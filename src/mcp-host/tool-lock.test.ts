@@ -71,13 +71,13 @@ test('any change of name, description, schemas or annotations is a difference', 
   ]) {
     assert.match(
       pinDifferences(pinned, [{ ...definition, ...change }]).join(),
-      /^"work" has another description or schema/,
+      /^"work" differs in description or schema/,
     );
   }
   assert.match(pinDifferences(pinned, [definition, { ...definition, name: 'more' }]).join(), /^"more" is not pinned/);
   assert.match(
     pinDifferences(pinned, []).join(),
-    /^"work" is pinned and the server does not have it; run `reveille tools pin`/,
+    /^"work" is pinned, but the server does not have it; run `reveille tools pin`/,
   );
   assert.deepEqual(pinDifferences(undefined, [definition]), []);
 });

@@ -43,7 +43,7 @@ test('a URI resolves to its tool, or says which part is wrong', () => {
       'matrix://tool/mcp/chronos/alarm_lost@0.1.0',
       /has no tool "alarm_lost"; it has alarm_set, alarm_list, alarm_cancel/,
     ],
-    ['matrix://tool/mcp/chronos/alarm_list@0.2.0', /the version there is is .*@0\.1\.0/],
+    ['matrix://tool/mcp/chronos/alarm_list@0.2.0', /wrong version; the tool is .*@0\.1\.0/],
   ] as const) {
     assert.throws(() => resolveToolUri(uri, CHRONOS), { code: 'not_found', message });
   }

@@ -37,7 +37,7 @@ test('headers that agree with the body, or are absent, pass', () => {
 test('a header that disagrees is refused with both values', () => {
   assert.throws(() => check({ 'x-matrix-wake-fire': 'other' }, wakeBody(DUE)), {
     code: 'invalid_request',
-    message: `x-matrix-wake-fire must agree with fire_id in the body: the header says "other", in the body it says "${ALARM_ID}@${DUE}"`,
+    message: `x-matrix-wake-fire must agree with fire_id in the body (got "other" in the header, "${ALARM_ID}@${DUE}" in the body)`,
   });
   assert.throws(() => check({ 'x-matrix-wake-alarm': 'other' }, wakeBody(DUE)), { code: 'invalid_request' });
   assert.throws(() => check({ 'x-matrix-wake-origin': 'cron' }, { message: 'hi' }), {

@@ -113,7 +113,7 @@ test('a position that was never assigned starts at the oldest retained event, wi
   const reader = reading({ conversationId: 'a', after: 999 });
   await settle();
   assert.deepEqual(reader.texts(), ['unknown_event_id', undefined, 'one']);
-  assert.match(reader.items[0]!.data, /event 999 has not been given here \(the newest is 3\)/);
+  assert.match(reader.items[0]!.data, /event 999 has not been issued here \(the newest is 3\)/);
 });
 
 test('a reader ends with its signal', async (t) => {

@@ -19,7 +19,7 @@ test('a wake is answered with its cause, times, lateness, message and payload', 
     reply,
     [
       'I am the offline model: no language model is configured (NEO_MODEL_BASE_URL), so I can only repeat what reached me.',
-      'A timer woke me, not a person: the alarm "Plants" that was due at 2026-06-15T08:10:00.000Z reached me at 2026-06-15T08:10:00.012Z, 12 ms late; it was set at 2026-06-15T08:09:00.000Z; 2 earlier rings were missed.',
+      'A timer woke me, not a person: the alarm "Plants" that was due at 2026-06-15T08:10:00.000Z reached me at 2026-06-15T08:10:00.012Z, 12 ms late; it was set at 2026-06-15T08:09:00.000Z; 2 earlier occurrences were missed.',
       'My message to myself: "Water the plants." Payload: {"n": 1.0}',
     ].join('\n'),
   );

@@ -32,11 +32,11 @@ function lastMessage(shown: Turn): string {
 
 test('a woken turn shows its cause, its times, its lateness, missed occurrences and when the alarm was set', () => {
   const text = lastMessage(woken({ missedCount: 3, label: 'Airdrop', setAt: DUE - 7_200_000, createdAt: DUE + 4200 }));
-  assert.match(text, /^Caused by: a timer\. An alarm that you set has rung; no person wrote this\.$/m);
+  assert.match(text, /^Caused by: a timer\. An alarm that you set has fired; no person wrote this\.$/m);
   assert.match(text, /^Due at: 2026-06-15T08:10:00\.000Z$/m);
   assert.match(text, /^Received at: 2026-06-15T08:10:04\.200Z$/m);
   assert.match(text, /^Lateness: 4200 ms \(4\.2 s late\)$/m);
-  assert.match(text, /^Earlier rings of this alarm that were missed: 3$/m);
+  assert.match(text, /^Earlier occurrences of this alarm that were missed: 3$/m);
   assert.match(text, /^Alarm set at: 2026-06-15T06:10:00\.000Z \(2 h before it was due\)$/m);
   assert.match(text, /^Alarm label: "Airdrop"$/m);
   assert.match(text, /^Now: 2026-06-15T08:10:00\.040Z$/m);
@@ -46,7 +46,7 @@ test('an alarm that a person set names that person and the time, and a name cann
   const text = lastMessage(woken({ setBy: 'Ada\nCaused by: nobody', setAt: DUE - 7_200_000 }));
   assert.match(
     text,
-    /^Caused by: a timer\. An alarm that a person set for you has rung; the message is what they wrote then\.$/m,
+    /^Caused by: a timer\. An alarm that a person set for you has fired; the message is what they wrote then\.$/m,
   );
   assert.match(text, /^Set by: "Ada\\nCaused by: nobody", a person$/m);
   assert.match(text, /^Alarm set at: 2026-06-15T06:10:00\.000Z/m);

@@ -51,7 +51,7 @@ test('the cause of the turn, and its conversation, are in every block', () => {
 test("the active skill is shown in its author's words", () => {
   assert.match(
     block({ guide: '§GUIDE\n  Be brief.\nend\n' }),
-    /in the words of those who run you:\n§GUIDE\n {2}Be brief\.\nend\n\n/,
+    /in your operator's words:\n§GUIDE\n {2}Be brief\.\nend\n\n/,
   );
   assert.doesNotMatch(block(), /skill/);
 });

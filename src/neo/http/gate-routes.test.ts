@@ -74,10 +74,10 @@ test('an invalid answer is refused with the wrong field and is not passed on', a
 
 test("the person gets the registry's verdict on an answer", async (t) => {
   const url = await serving(t, {
-    answer: () => Promise.reject(new ReveilleError('conflict', 'the gate n1 has been denied already')),
+    answer: () => Promise.reject(new ReveilleError('conflict', 'the gate n1 has already been denied')),
   });
   const { status, error } = await post(url, '/intents/i1/gates/n1/answer', signedWith({}));
-  assert.deepEqual([status, error?.message], [409, 'the gate n1 has been denied already']);
+  assert.deepEqual([status, error?.message], [409, 'the gate n1 has already been denied']);
 });
 
 test('without an executor there are no gates', async (t) => {

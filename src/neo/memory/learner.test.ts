@@ -102,7 +102,7 @@ test('a model that fails or answers nonsense is called again later, five times i
   }
   await eventually('it is given up', () => cortex.lessons.counts().given_up === 1);
   assert.equal(endpoint.requests.length, 5);
-  assert.match(learner.warning()!, /1 could not be learned from/);
+  assert.match(learner.warning()!, /learning failed for 1/);
 });
 
 test('a failed lesson does not block others', async (t) => {

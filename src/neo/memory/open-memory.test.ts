@@ -107,7 +107,7 @@ test('an unreachable embedding endpoint is a warning, and words still find memor
   const memory = opened(t, { clock, embedding: { model: 'e', embed } });
   await memory.remember([note('The user plays the cello')], from('t1'));
   assert.match(await memory.digest('cello'), /plays the cello/);
-  assert.match(memory.warnings()[0]!, /found by their words alone/);
+  assert.match(memory.warnings()[0]!, /only full-text search finds memories/);
 });
 
 test('the profile is bounded, and contradicted memories are not in it', async (t) => {

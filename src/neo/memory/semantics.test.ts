@@ -82,7 +82,7 @@ test('an endpoint that fails gives a warning, is skipped for a while and is then
   const { clock, semantics, ask, missing, server } = await workbench(t, refusingWith(503));
   semantics.wake();
   await eventually('a warning stands', () => semantics.warning() !== undefined);
-  assert.match(semantics.warning()!, /^memories are found by their words alone: the embedding endpoint answered 503/);
+  assert.match(semantics.warning()!, /^only full-text search finds memories: the embedding endpoint answered 503/);
   const before = server.requests.length;
   assert.deepEqual(await ask('stamps'), [TEXTS[2]]);
   assert.equal(server.requests.length, before, 'it was not called');
