@@ -108,7 +108,7 @@ describe('a server that is not pinned and changes its tools', () => {
       /^server "hostile" is not pinned and has changed its tools: "work" has a changed description;/,
     );
     assert.match(warning!, /reveille neo server review hostile/);
-    assert.equal(lines.filter((line) => /not pinned has changed.*another description/.test(line)).length, 1);
+    assert.equal(lines.filter((line) => /not pinned has changed.*a changed description/.test(line)).length, 1);
     assert.equal(pool.tools().length, 1);
   });
 

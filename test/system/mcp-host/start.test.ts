@@ -225,7 +225,7 @@ describe('a server that does not start', () => {
     const pids = join(temporaryFolder(t), 'pids');
     const stop = new AbortController();
     const starting = startPool(t, [hostile('mute', {}, pids)], { signal: stop.signal });
-    const refused = assert.rejects(starting, refuses('unavailable', /called off/));
+    const refused = assert.rejects(starting, refuses('unavailable', /cancelled/));
     const pid = await eventually('it runs', () => {
       try {
         return pidsIn(pids)[0];

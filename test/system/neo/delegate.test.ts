@@ -95,7 +95,7 @@ test('a gate is shown to whoever listens, with its call as the executor wrote it
   assert.deepEqual(states(call.told), ['n1 asked', 'n1 approved']);
   await assert.rejects(link.answer('intent-1', 'n1', signedTo(PAY, { approved: false })), {
     code: 'conflict',
-    message: /approved already/,
+    message: /already been approved/,
   });
 });
 
@@ -414,7 +414,7 @@ test('a question that is asked anew is told anew, and the answer to the one befo
   executor.ask(executor.intents[0]!, again);
   await call.until((notice) => asked(notice) && notice.type === 'gate' && notice.gate.question === again.question);
   assert.deepEqual(states(call.told), ['n1 asked', 'n1 lapsed', 'n1 asked']);
-  await assert.rejects(link.answer('intent-1', 'n1', signedTo(PAY)), { code: 'conflict', message: /another question/ });
+  await assert.rejects(link.answer('intent-1', 'n1', signedTo(PAY)), { code: 'conflict', message: /a new question/ });
   await link.answer('intent-1', 'n1', signedTo(again));
   assert.match(textOf(await answer), /was completed/);
 });
