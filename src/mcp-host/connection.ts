@@ -55,11 +55,11 @@ type Wire = {
 
 /** An error and its causes in one line. */
 export function describeError(thrown: unknown): string {
-  const words: string[] = [];
-  for (let at = thrown; at !== undefined && words.length < 4; at = at instanceof Error ? at.cause : undefined) {
-    words.push(at instanceof Error ? at.message : String(at));
+  const parts: string[] = [];
+  for (let at = thrown; at !== undefined && parts.length < 4; at = at instanceof Error ? at.cause : undefined) {
+    parts.push(at instanceof Error ? at.message : String(at));
   }
-  return [...new Set(words)].join(': ').replace(/\s+/g, ' ').slice(0, 600);
+  return [...new Set(parts)].join(': ').replace(/\s+/g, ' ').slice(0, 600);
 }
 
 export class Connection {
@@ -157,7 +157,7 @@ export class Connection {
       return { transport, ending: () => transport.ending, close: () => transport.close() };
     }
     output.clearLast();
-    const { transport, destroy } = httpWire(link, this.#answers, (why) => this.fail(why));
+    const { transport, destroy } = httpWire(link, this.#answers, (reason) => this.fail(reason));
     const close = async () => {
       const sessionEnd = withDeadline(clock, SESSION_END_MS, undefined, () => transport.terminateSession());
       await sessionEnd.catch((error: unknown) => {
@@ -193,9 +193,9 @@ export class Connection {
     return new Error(lastOutput === '' ? text : `${text}; its last output: ${lastOutput}`);
   }
 
-  /** Ends the connection because of an error of the server. @param why finishes the sentence "the server …" */
-  fail(why: string): void {
-    this.#ending ??= why;
+  /** Ends the connection because of an error of the server. @param reason finishes the sentence "the server …" */
+  fail(reason: string): void {
+    this.#ending ??= reason;
     void this.close();
   }
 

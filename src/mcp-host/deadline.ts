@@ -34,10 +34,10 @@ export async function withDeadline<T>(
   if (outer?.aborted) throw new Cancelled();
   const inner = new AbortController();
   const gaveUp = Promise.withResolvers<never>();
-  const giveUp = (why: Error) => {
+  const giveUp = (error: Error) => {
     // Reject with our error first, before the error that the abort causes in `run`.
-    gaveUp.reject(why);
-    inner.abort(why);
+    gaveUp.reject(error);
+    inner.abort(error);
   };
   const cancelTimer = clock.after(limitMs, () => giveUp(new TimedOut(limitMs)));
   const onAbort = () => giveUp(new Cancelled());

@@ -117,8 +117,8 @@ export function findDrift(
     serverDrift(spec, pinsOf(lock, spec.alias)).map((one) => `${manifest.path}: server "${spec.alias}": ${one}`),
   );
   const ofSkill = (skill?.entries ?? []).flatMap(({ line, uri }) => {
-    const wrong = requirementDrift(uri, manifest);
-    return wrong === undefined ? [] : [`${skill!.path}:${line}: ${uri} ${wrong}`];
+    const difference = requirementDrift(uri, manifest);
+    return difference === undefined ? [] : [`${skill!.path}:${line}: ${uri} ${difference}`];
   });
   return [...ofServers, ...ofSkill];
 }

@@ -198,9 +198,9 @@ export class HostedServer {
       return { ready: false, reason: lack };
     }
     if (missing.length > 0) {
-      const why = `refers to ${missing.join(', ')}, which ${missing.length > 1 ? 'are' : 'is'} not set`;
-      this.#setState('down', `is not started: it ${why}`);
-      return { ready: false, reason: why };
+      const reason = `refers to ${missing.join(', ')}, which ${missing.length > 1 ? 'are' : 'is'} not set`;
+      this.#setState('down', `is not started: it ${reason}`);
+      return { ready: false, reason };
     }
     const { known } = this.#options;
     if (known === undefined) return this.#attempt();
@@ -226,8 +226,8 @@ export class HostedServer {
     if (this.#state !== 'starting') {
       log.error({ server: this.spec.alias, differences }, 'a server has changed its tools and is quarantined');
     }
-    const why = `its tools are not the declared and pinned ones: ${differences.join('; ')}`;
-    this.#setState('quarantined', `is in quarantine, because ${why}`);
+    const reason = `its tools are not the declared and pinned ones: ${differences.join('; ')}`;
+    this.#setState('quarantined', `is in quarantine, because ${reason}`);
     // An untrusted process must not go on running.
     void this.#connection?.close();
   }
@@ -275,14 +275,14 @@ export class HostedServer {
       // This one must have ended before another one is started: it may hold files or ports.
       await connection.close();
       const isLate = thrown instanceof TimedOut;
-      const why = describeError(isLate ? `it was not ready within ${startTimeoutMs} ms${outputNote}` : thrown);
+      const reason = describeError(isLate ? `it was not ready within ${startTimeoutMs} ms${outputNote}` : thrown);
       if (!(thrown instanceof ToolMismatch)) {
-        this.#failed(`did not start: ${why}`);
-        return { ready: false, reason: why };
+        this.#failed(`did not start: ${reason}`);
+        return { ready: false, reason };
       }
       const { differences } = thrown;
       this.quarantine(differences);
-      return { ready: false, reason: why, ...(!this.#pinnedTools.isEmpty && { differences }) };
+      return { ready: false, reason, ...(!this.#pinnedTools.isEmpty && { differences }) };
     }
   }
 
@@ -319,8 +319,8 @@ export class HostedServer {
 
   get #callState(): CallState {
     if (this.#state === 'ready' && this.#live) return { connection: this.#live, definitions: this.#definitions };
-    const why = this.#state === 'closed' ? 'is being stopped' : (this.#problem ?? 'is not ready');
-    return { why, isTrusted: this.#state !== 'quarantined' && this.#state !== 'off' };
+    const reason = this.#state === 'closed' ? 'is being stopped' : (this.#problem ?? 'is not ready');
+    return { reason, isTrusted: this.#state !== 'quarantined' && this.#state !== 'off' };
   }
 
   get #hasEnded(): boolean {

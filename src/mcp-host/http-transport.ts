@@ -102,7 +102,7 @@ class TappedHttpTransport extends StreamableHTTPClientTransport {
  *
  * @param onTooLong a message beyond the limit was cut off; its call gets no answer
  */
-export function httpWire(link: HttpLink, answers: RawAnswers, onTooLong: (why: string) => void): HttpWire {
+export function httpWire(link: HttpLink, answers: RawAnswers, onTooLong: (reason: string) => void): HttpWire {
   // The connection has no time limit: tools have their own timeouts, some of hours.
   const agent = new Agent({ headersTimeout: 0, bodyTimeout: 0, connect: { timeout: CONNECT_TIMEOUT_MS } });
   const request: FetchLike = async (url, init) => {

@@ -300,8 +300,8 @@ function readText(path: string): { text: string; sha256: string } {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
     return { text, sha256: createHash('sha256').update(bytes).digest('hex') };
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new ReveilleError('invalid_request', `the agent manifest ${path} cannot be read: ${why}`, { cause });
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new ReveilleError('invalid_request', `the agent manifest ${path} cannot be read: ${reason}`, { cause });
   }
 }
 

@@ -65,8 +65,8 @@ function storeWhole(
     return { note: `the whole output is in ${path}`, path };
   } catch (thrown) {
     // A full disk must not turn a successful call into a failed one.
-    const why = thrown instanceof Error ? thrown.message : String(thrown);
-    return { note: `the whole output could not be stored: ${why}` };
+    const reason = thrown instanceof Error ? thrown.message : String(thrown);
+    return { note: `the whole output could not be stored: ${reason}` };
   }
 }
 

@@ -8,7 +8,7 @@ import { pinDifferences, type ToolPins } from './tool-lock.ts';
 
 /** The server's tools differ from the declared or pinned tools. */
 export class ToolMismatch extends Error {
-  override name = 'Mismatch';
+  override name = 'ToolMismatch';
   /** One sentence for each tool that differs. */
   readonly differences: readonly string[];
 

@@ -53,8 +53,8 @@ function differences(before: SeenServer, live: readonly ToolDefinition[]): strin
     if (old.sha256 === digestOf(definition)) return [];
     return [`${JSON.stringify(name)} has a changed ${changedParts(old, definition)}`];
   });
-  const gone = Object.keys(before).filter((name) => !names.has(name));
-  return [...now, ...gone.map((name) => `${JSON.stringify(name)} was removed`)];
+  const removed = Object.keys(before).filter((name) => !names.has(name));
+  return [...now, ...removed.map((name) => `${JSON.stringify(name)} was removed`)];
 }
 
 function toSeenTool(definition: ToolDefinition): SeenTool {

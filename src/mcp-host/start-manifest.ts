@@ -38,12 +38,12 @@ export type ManifestStart = {
   inspect?: (manifest: Manifest) => void;
 };
 
-function makeFolder(called: string, folder: string): void {
+function makeFolder(name: string, folder: string): void {
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new ReveilleError('unavailable', `${called} ${folder} cannot be created: ${why}`, { cause });
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new ReveilleError('unavailable', `${name} ${folder} cannot be created: ${reason}`, { cause });
   }
 }
 
@@ -61,7 +61,7 @@ export async function startManifest(start: ManifestStart): Promise<{ pool: Serve
   const manifest = only === undefined ? whole : { ...whole, servers: forReview(whole.servers, only) };
   start.inspect?.(manifest);
   if (lock && only === undefined) refuseDrift({ manifest, lock });
-  for (const [called, folder] of Object.entries(start.folders ?? {})) makeFolder(called, folder);
+  for (const [name, folder] of Object.entries(start.folders ?? {})) makeFolder(name, folder);
   // A files server that serves this folder does not start without it.
   makeFolder('the folder for tool output', spillFolderPath(dataDir));
   const pool = await ServerPool.start(manifest, {

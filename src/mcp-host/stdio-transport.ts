@@ -159,9 +159,9 @@ export class StdioTransport implements Transport {
   }
 
   /** The connection cannot be used any more. */
-  #fail(why: string): void {
+  #fail(reason: string): void {
     if (this.#isClosed) return;
-    this.#ending ??= why;
+    this.#ending ??= reason;
     void this.close();
   }
 

@@ -13,7 +13,7 @@ export type FailureReason = 'timeout' | 'cancelled' | 'connection' | 'changed';
 
 /** The server did not execute the call: it requires a second request with more input. */
 export class InputRequired extends Error {
-  override name = 'AskedForMore';
+  override name = 'InputRequired';
 
   constructor() {
     super('it requires another request with more input');
@@ -22,7 +22,7 @@ export class InputRequired extends Error {
 
 /** The tool's definition changed between the caller's read and its call. */
 export class DefinitionChanged extends Error {
-  override name = 'AnotherDefinition';
+  override name = 'DefinitionChanged';
 
   constructor(known: string, live: string) {
     super(`its definition has changed (known ${known.slice(0, 12)}, live ${live.slice(0, 12)})`);
@@ -148,17 +148,17 @@ export function judgeFailure(called: string, thrown: unknown, ending: string | u
   const mayHaveRun = !codesOf(thrown).some(
     (code) => CONNECT_ERROR_CODES.has(code) || code === SdkErrorCode.NotConnected,
   );
-  const why = ending ? `the server ${ending}` : thrown instanceof Error ? thrown.message : String(thrown);
-  const message = `${called}: ${why}${mayHaveRun ? '; it may have run' : ''}`;
+  const reason = ending ? `the server ${ending}` : thrown instanceof Error ? thrown.message : String(thrown);
+  const message = `${called}: ${reason}${mayHaveRun ? '; it may have run' : ''}`;
   return { failure: new ToolCallFailure('connection', message, { mayHaveRun, cause: thrown }) };
 }
 
 /**
  * Judges why a call was not sent.
  *
- * @param why the problem of the server, finishes "server … "; `undefined` when the server is ready and has no such tool
+ * @param reason the problem of the server, finishes "server … "; `undefined` when the server is ready and has no such tool
  */
-export function judgeUnsent(alias: string, tool: string, thrown: unknown, why: string | undefined): CallVerdict {
+export function judgeUnsent(alias: string, tool: string, thrown: unknown, reason: string | undefined): CallVerdict {
   const called = `${alias}/${tool}`;
   const options = { mayHaveRun: false, cause: thrown };
   if (thrown instanceof Cancelled) {
@@ -171,8 +171,8 @@ export function judgeUnsent(alias: string, tool: string, thrown: unknown, why: s
   if (thrown instanceof DefinitionChanged) {
     return { failure: new ToolCallFailure('changed', `${called} was not called: ${thrown.message}`, options) };
   }
-  if (why === undefined) {
+  if (reason === undefined) {
     return { inBand: `${called} is not available: the server no longer has it`, withoutResult: 'unsent' };
   }
-  return { failure: new ToolCallFailure('connection', `${called}: server "${alias}" ${why}`, options) };
+  return { failure: new ToolCallFailure('connection', `${called}: server "${alias}" ${reason}`, options) };
 }

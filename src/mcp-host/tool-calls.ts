@@ -20,7 +20,7 @@ export type CallState =
    * `why` finishes "server …". A server that is off or untrusted is not a failure for the caller but an answer for the
    * model.
    */
-  | { why: string; isTrusted: boolean };
+  | { reason: string; isTrusted: boolean };
 
 export type ToolCallsOptions = {
   alias: string;
@@ -81,7 +81,7 @@ export class ToolCalls {
       const listing = this.#options.listing();
       if (listing) await listing;
       const state = this.#options.callState();
-      if (inner.aborted || 'why' in state) throw new Error('not connected');
+      if (inner.aborted || 'reason' in state) throw new Error('not connected');
       const definition = state.definitions.find(({ name }) => name === tool);
       if (!definition) throw new Error('the tool is gone');
       const live = definitionSha256 === undefined ? undefined : digestOf(definition);
@@ -116,9 +116,9 @@ export class ToolCalls {
   #judgeUnsent(tool: string, thrown: unknown): CallVerdict {
     const { alias } = this.#options;
     const state = this.#options.callState();
-    if (!('why' in state)) return judgeUnsent(alias, tool, thrown, undefined);
-    if (state.isTrusted) return judgeUnsent(alias, tool, thrown, state.why);
-    const inBand = `${alias}/${tool} is not available: server "${alias}" ${state.why}`;
+    if (!('reason' in state)) return judgeUnsent(alias, tool, thrown, undefined);
+    if (state.isTrusted) return judgeUnsent(alias, tool, thrown, state.reason);
+    const inBand = `${alias}/${tool} is not available: server "${alias}" ${state.reason}`;
     return { inBand, withoutResult: 'unsent' };
   }
 }

@@ -57,9 +57,12 @@ export function writeKnownTools(manifestPath: string, known: KnownTools): void {
     .sort()
     .map((alias) => [alias, known[alias]!.map(definitionOf).sort(byName)] as const);
   const path = toolsPathOf(manifestPath);
-  const fresh = `${path}.new`;
-  writeFileSync(fresh, `${JSON.stringify({ tools_version: 1, servers: Object.fromEntries(servers) }, null, 2)}\n`);
-  renameSync(fresh, path);
+  const temporaryPath = `${path}.new`;
+  writeFileSync(
+    temporaryPath,
+    `${JSON.stringify({ tools_version: 1, servers: Object.fromEntries(servers) }, null, 2)}\n`,
+  );
+  renameSync(temporaryPath, path);
 }
 
 /** The path of a manifest's lock. */
@@ -94,8 +97,8 @@ export function readLock(path: string): ToolLock | undefined {
     text = readFileSync(path, 'utf8');
   } catch (cause) {
     if (cause instanceof Error && 'code' in cause && cause.code === 'ENOENT') return undefined;
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new ReveilleError('invalid_request', `the tool lock ${path} cannot be read: ${why}`, { cause });
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new ReveilleError('invalid_request', `the tool lock ${path} cannot be read: ${reason}`, { cause });
   }
   return parseLock(path, text);
 }
@@ -105,9 +108,9 @@ export function writeLock(path: string, lock: ToolLock): void {
   const aliases = Object.keys(lock.servers).sort();
   const servers = aliases.map((alias) => [alias, Object.fromEntries(Object.entries(lock.servers[alias]!).sort())]);
   const text = `${JSON.stringify({ lock_version: 1, servers: Object.fromEntries(servers) }, null, 2)}\n`;
-  const fresh = `${path}.new`;
-  writeFileSync(fresh, text);
-  renameSync(fresh, path);
+  const temporaryPath = `${path}.new`;
+  writeFileSync(temporaryPath, text);
+  renameSync(temporaryPath, path);
 }
 
 /** A lock that pins these tools. */
@@ -135,9 +138,9 @@ export function pinDifferences(pins: ToolPins | undefined, live: readonly ToolDe
       `${JSON.stringify(name)} differs in description or schema from the pinned definition (${digests}); ${REMEDY}`,
     ];
   });
-  const gone = Object.keys(pins).filter((name) => !names.has(name));
+  const removed = Object.keys(pins).filter((name) => !names.has(name));
   return [
     ...found,
-    ...gone.map((name) => `${JSON.stringify(name)} is pinned, but the server does not have it; ${REMEDY}`),
+    ...removed.map((name) => `${JSON.stringify(name)} is pinned, but the server does not have it; ${REMEDY}`),
   ];
 }

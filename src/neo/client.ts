@@ -154,19 +154,19 @@ export function createNeoClient(options: NeoClientOptions) {
   const { address, call, read } = createCaller(daemon);
   const request = async <R extends Route>(
     route: R,
-    given: { readonly [Name in PathNames<R['path']>]: string },
-    more: Pick<Call, 'query' | 'body' | 'ifLost'> = {},
+    pathValues: { readonly [Name in PathNames<R['path']>]: string },
+    extra: Pick<Call, 'query' | 'body' | 'ifLost'> = {},
     signal?: AbortSignal,
   ): Promise<{ value: z.output<R['data']>; text: RawJson }> => {
-    const request = callOf(route, given, more);
-    const text = await attend((over) => call(request, over), signal);
+    const request = callOf(route, pathValues, extra);
+    const text = await attend((abortSignal) => call(request, abortSignal), signal);
     return { value: read(request, route.data, text) as z.output<R['data']>, text };
   };
 
   return {
     /** Sends a message; resolves when the turn is durable. Without a conversation a new one begins. */
-    chat: async (said: PersonChat, signal?: AbortSignal) =>
-      (await request(NEO_ROUTES.chat, {}, { body: said, ifLost: CHECK_CONVERSATION }, signal)).value,
+    chat: async (message: PersonChat, signal?: AbortSignal) =>
+      (await request(NEO_ROUTES.chat, {}, { body: message, ifLost: CHECK_CONVERSATION }, signal)).value,
     /** Newest activity first. */
     conversations: async (page: Page = {}) => (await request(NEO_ROUTES.listConversations, {}, { query: page })).value,
     /** With its turns, in the order of acceptance. */

@@ -93,11 +93,11 @@ async function* readStream(
   { url, headers, clock, transport }: Source,
   { conversationId, after, signal }: FollowOptions,
 ): AsyncGenerator<NeoEvent | 'open'> {
-  const where = new URL(url);
-  if (conversationId !== undefined) where.searchParams.set('conversation_id', conversationId);
+  const address = new URL(url);
+  if (conversationId !== undefined) address.searchParams.set('conversation_id', conversationId);
   const quiet = new AbortController();
   const both = AbortSignal.any([signal, quiet.signal]);
-  const stream = await openStream(where, {
+  const stream = await openStream(address, {
     headers: { ...headers, ...(after === undefined ? {} : { 'last-event-id': after }) },
     signal: both,
     transport,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { identifiersIn, lostIdentifiers } from './identifiers.ts';
+import { droppedIdentifiers, identifiersIn } from './identifiers.ts';
 
 test('an identifier is found in the middle of prose, whatever surrounds it', () => {
   const identifiers = [
@@ -62,9 +62,9 @@ test('words and small numbers are not identifiers', () => {
 });
 
 test('a part of an identifier does not count as the identifier', () => {
-  assert.deepEqual(lostIdentifiers('pay 12345678', 'paid 123456789'), ['12345678']);
-  assert.deepEqual(lostIdentifiers('read /a/b/c.txt', 'I read /a/b/c.txt.bak'), ['/a/b/c.txt']);
-  assert.deepEqual(lostIdentifiers('read /a/b/c.txt', 'I read "/a/b/c.txt".'), []);
+  assert.deepEqual(droppedIdentifiers('pay 12345678', 'paid 123456789'), ['12345678']);
+  assert.deepEqual(droppedIdentifiers('read /a/b/c.txt', 'I read /a/b/c.txt.bak'), ['/a/b/c.txt']);
+  assert.deepEqual(droppedIdentifiers('read /a/b/c.txt', 'I read "/a/b/c.txt".'), []);
 });
 
 test('long texts without a space cost time in proportion to their length', () => {

@@ -115,7 +115,7 @@ export function identifiersIn(text: string): Set<string> {
 }
 
 /** The identifiers of a source that a text about it lacks, as the source writes them. */
-export function lostIdentifiers(source: string, text: string): string[] {
+export function droppedIdentifiers(source: string, text: string): string[] {
   const kept = identifiersIn(text);
   return [...identifiersIn(source)].filter((token) => !kept.has(token));
 }

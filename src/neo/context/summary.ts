@@ -76,8 +76,8 @@ export function transcriptOf(messages: readonly ModelMessage[]): string {
 export function withIdentifiers(source: string, summary: string): string {
   const kept = identifiersIn(summary);
   const isName = (token: string) => token.length <= (token.includes('://') ? LONGEST_ADDRESS : LONGEST_IDENTIFIER);
-  const lost = [...identifiersIn(source)].filter((token) => isName(token) && !kept.has(token));
-  return lost.length === 0 ? summary : `${summary}\n\n${KEPT}\n${lost.join('\n')}`;
+  const dropped = [...identifiersIn(source)].filter((token) => isName(token) && !kept.has(token));
+  return dropped.length === 0 ? summary : `${summary}\n\n${KEPT}\n${dropped.join('\n')}`;
 }
 
 /** Cuts a text into parts of at most this many tokens, between lines where possible. */

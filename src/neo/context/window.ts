@@ -42,8 +42,8 @@ function excerpt(text: string): string {
  * @returns oldest first
  */
 export function relevantTurns(turn: Turn, older: readonly Turn[]): Turn[] {
-  const asked = distinctWords(textOf(turn));
-  const shared = older.map((each) => [...distinctWords(textOf(each))].filter((word) => asked.has(word)));
+  const turnWords = distinctWords(textOf(turn));
+  const shared = older.map((each) => [...distinctWords(textOf(each))].filter((word) => turnWords.has(word)));
   const frequency = new Map<string, number>();
   for (const words of shared) for (const word of words) frequency.set(word, (frequency.get(word) ?? 0) + 1);
   const weightOf = (word: string) => Math.log((older.length + 1) / frequency.get(word)!);

@@ -75,9 +75,10 @@ export function openConversationStore(options: ConversationStoreOptions) {
   const appendTurnEvent = (turn: Turn) => events.append('turn', turnEventOf(turn));
   /** Stores a turn report for chronosd in the transaction that changes the turn. A repeated start is not reported. */
   const report = ({ userId, fireId, ...turn }: Turn): boolean => {
-    const news = turn.status === 'running' && turn.attempts > 1 ? undefined : turnReportOf(turn, clock.now());
-    if (!onTurnReport || userId === undefined || fireId === undefined || !isOccurrence(fireId) || !news) return false;
-    turnReports.put(userId, fireId, news);
+    const turnReport = turn.status === 'running' && turn.attempts > 1 ? undefined : turnReportOf(turn, clock.now());
+    if (!onTurnReport || userId === undefined || fireId === undefined || !isOccurrence(fireId) || !turnReport)
+      return false;
+    turnReports.put(userId, fireId, turnReport);
     return true;
   };
   const notice = (turn: Turn, code: TurnEventData<'notice'>['code'], text: string) =>

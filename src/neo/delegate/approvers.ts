@@ -32,12 +32,12 @@ export function createApprovers(clock: Clock): Approvers {
 
     async waitFor(conversationId, withinMs, signal) {
       if (isPresent(conversationId)) return true;
-      const enough = new AbortController();
+      const found = new AbortController();
       const check = () => {
-        if (isPresent(conversationId)) enough.abort();
+        if (isPresent(conversationId)) found.abort();
       };
       waiters.add(check);
-      await wait(clock, withinMs, AbortSignal.any([enough.signal, signal]));
+      await wait(clock, withinMs, AbortSignal.any([found.signal, signal]));
       waiters.delete(check);
       return isPresent(conversationId);
     },

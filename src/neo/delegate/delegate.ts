@@ -144,8 +144,8 @@ const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 function ownError(error: ReveilleError): ReveilleError {
   if (error.code !== 'unauthorized') return error;
   const remedy = 'NEO_EXECUTOR_TOKEN must be a submitter\'s token of this user ("reveille submitter add")';
-  const why = `the executor refuses this agent (${error.message}); ${remedy}`;
-  return new ReveilleError('unavailable', why, { retryable: false, cause: error });
+  const message = `the executor refuses this agent (${error.message}); ${remedy}`;
+  return new ReveilleError('unavailable', message, { retryable: false, cause: error });
 }
 
 export function createExecutorLink(options: DelegateOptions): ExecutorLink {

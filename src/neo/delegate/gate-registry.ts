@@ -58,11 +58,11 @@ const DECIDED: Record<Exclude<GateState, 'asked'>, string> = {
 
 function gateNotice(intentId: string, pending: Told<WaitingGate>): GateNotice {
   const { node_id, question, options = [], displayed_sha256, expires_at } = pending.value;
-  const asked = { intent_id: intentId, node_id, state: 'asked' as const };
-  if (!isShowable(pending)) return { ...asked, question: question.slice(0, QUESTION_BEGINNING) };
+  const base = { intent_id: intentId, node_id, state: 'asked' as const };
+  if (!isShowable(pending)) return { ...base, question: question.slice(0, QUESTION_BEGINNING) };
   // Tool, arguments and digest as the executor wrote them, digit for digit.
   const call = new RawJson(sliceAt(pending.text.text, ['call'])!);
-  return { ...asked, question, options, call, displayed_sha256, expires_at };
+  return { ...base, question, options, call, displayed_sha256, expires_at };
 }
 
 /** Whether both are the same instance of the same question; a repeated question has another digest. */
@@ -206,10 +206,10 @@ export function createGateRegistry(client: Pick<ExecutorClient, 'gates' | 'answe
     /** The open gates of a conversation, or of all, as events. */
     shown(conversationId?: string): ShownGate[] {
       return [...gates.values()].flatMap(({ intentId, pending, audience, state }) => {
-        const where = audience.conversationId;
-        if (state !== 'asked' || where === undefined) return [];
-        if (conversationId !== undefined && where !== conversationId) return [];
-        return [{ ...gateNotice(intentId, pending), conversation_id: where }];
+        const conversation = audience.conversationId;
+        if (state !== 'asked' || conversation === undefined) return [];
+        if (conversationId !== undefined && conversation !== conversationId) return [];
+        return [{ ...gateNotice(intentId, pending), conversation_id: conversation }];
       });
     },
 
@@ -220,7 +220,7 @@ export function createGateRegistry(client: Pick<ExecutorClient, 'gates' | 'answe
      *   is for another call or question. `forbidden`: the executor rejects the signature. `not_found`: there is no such
      *   gate. `unavailable`: the executor cannot be reached, and the gate stays open.
      */
-    async answer(intentId: string, nodeId: string, given: GateAnswer): Promise<void> {
+    async answer(intentId: string, nodeId: string, gateAnswer: GateAnswer): Promise<void> {
       const gate = gates.get(gateKey(intentId, nodeId)) ?? (await adopt(intentId, nodeId));
       if (gate.state !== 'asked') {
         const name = (await recordedAnswer(gate))?.name;
@@ -228,10 +228,10 @@ export function createGateRegistry(client: Pick<ExecutorClient, 'gates' | 'answe
       }
       if (gate.answering) throw conflict(`another answer for the gate ${nodeId} is being sent`, true);
       const { call, displayed_sha256 } = gate.pending.value;
-      if (given.call_sha256 !== call.call_sha256 || given.displayed_sha256 !== displayed_sha256) {
+      if (gateAnswer.call_sha256 !== call.call_sha256 || gateAnswer.displayed_sha256 !== displayed_sha256) {
         throw conflict(`the gate ${nodeId} has a new question; see its newest gate event`);
       }
-      await pass(gate, given);
+      await pass(gate, gateAnswer);
     },
   };
 }

@@ -283,7 +283,7 @@ export function createIntentFollower(options: IntentFollowerOptions) {
       behind: undefined,
       blocked: undefined,
     };
-    const began = clock.monotonic();
+    const startedAt = clock.monotonic();
     // An answered gate is a reason for a query at once.
     const notify: ToolCallContext['notify'] = (notice) => {
       context.notify(notice);
@@ -313,7 +313,7 @@ export function createIntentFollower(options: IntentFollowerOptions) {
             context.notify({ type: 'status', text: `${thrown.message}; querying intent ${intentId} again` });
           }
         }
-        const waited = clock.monotonic() - began;
+        const waited = clock.monotonic() - startedAt;
         if (waited >= waitMs) return await parkAfterTimeout(intentId, state, { ...context, notify }, progress, waited);
         const pollMs = events.live() && missed === 0 ? POLL_LIVE_MS : POLL_MS[Math.min(queries, POLL_MS.length - 1)]!;
         await wait(clock, QUERY_GAP_MS, signal);

@@ -55,8 +55,8 @@ function parseArguments(input: string): ParsedArguments {
   try {
     value = sourceJson.parse(input, exactly);
   } catch (error) {
-    const why = error instanceof Error ? error.message : 'not JSON';
-    return { problem: `the arguments must be a JSON object (${why})` };
+    const reason = error instanceof Error ? error.message : 'not JSON';
+    return { problem: `the arguments must be a JSON object (${reason})` };
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     return { problem: `the arguments must be a JSON object (got ${kindOf(value)})` };

@@ -63,8 +63,8 @@ export function openCortex({ path, clock }: CortexOptions) {
     }
     const id = uuidv7({ msecs: Math.max(0, source.at) });
     const { text, claim } = item;
-    const words = searchTextOf(claim ? `${text}\n${claim.subject} ${claim.attribute}` : text);
-    table.insert(id, item, keys, source, words);
+    const searchText = searchTextOf(claim ? `${text}\n${claim.subject} ${claim.attribute}` : text);
+    table.insert(id, item, keys, source, searchText);
     if (keys.claim !== undefined) table.settleClaim(keys.claim);
     return { id, outcome: 'new' };
   }
@@ -76,8 +76,8 @@ export function openCortex({ path, clock }: CortexOptions) {
     } catch (thrown) {
       const error = storageError(thrown);
       if (!error.retryable || error.code !== 'unavailable') throw error;
-      const why = thrown instanceof Error ? thrown.message : String(thrown);
-      throw new ReveilleError('unavailable', `${file.path} cannot be read: ${why}; retry later`, { cause: thrown });
+      const reason = thrown instanceof Error ? thrown.message : String(thrown);
+      throw new ReveilleError('unavailable', `${file.path} cannot be read: ${reason}; retry later`, { cause: thrown });
     }
   }
 
@@ -111,9 +111,9 @@ export function openCortex({ path, clock }: CortexOptions) {
     async forget(ids: readonly string[]): Promise<number> {
       const forgotten = await writes.run(() => {
         const found = new Map(ids.map((id) => [id, table.get(id)]));
-        const there = [...found.values()].filter((memory) => memory !== undefined);
-        for (const { seq } of there) table.remove(seq);
-        return there.length;
+        const existing = [...found.values()].filter((memory) => memory !== undefined);
+        for (const { seq } of existing) table.remove(seq);
+        return existing.length;
       });
       // The write-ahead log still contains the old pages. While another process reads, a later checkpoint empties it.
       reading(() => file.db.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get());

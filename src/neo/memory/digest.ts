@@ -55,11 +55,15 @@ export function renderRelevant(memories: readonly StoredMemory[]): string | unde
 /**
  * The answer of `memory_recall`.
  *
- * @param asked whether there was a query
+ * @param hasQuery whether there was a query
  */
-export function renderDigest(found: readonly StoredMemory[], profile: readonly StoredMemory[], asked: boolean): string {
-  const heading = asked ? 'What you remember about this, best first.' : 'What you remember that matters most.';
-  const nothing = asked ? 'You remember nothing about this.' : 'You remember nothing yet.';
+export function renderDigest(
+  found: readonly StoredMemory[],
+  profile: readonly StoredMemory[],
+  hasQuery: boolean,
+): string {
+  const heading = hasQuery ? 'What you remember about this, best first.' : 'What you remember that matters most.';
+  const nothing = hasQuery ? 'You remember nothing about this.' : 'You remember nothing yet.';
   const parts = [
     found.length === 0 ? nothing : `${heading} ${ADVICE}\n${block(found)}`,
     ...(profile.length === 0 ? [] : [renderProfile(profile)!]),

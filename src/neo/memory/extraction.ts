@@ -41,10 +41,10 @@ const cut = (text: string) => (text.length > READ_MAX ? ' (only the beginning is
 /** The turn as the model reads it. */
 export function extractionPrompt({ id, origin, message, reply = '', createdAt }: Turn): string {
   const code = codeFor([id, 'lesson'], [message, reply]);
-  const who = origin === 'user' ? 'The person wrote' : 'A timer fired; the agent had written to itself';
+  const heading = origin === 'user' ? 'The person wrote' : 'A timer fired; the agent had written to itself';
   return [
     `The turn was on ${formatInstant(createdAt)}.`,
-    `${who}${cut(message)}:`,
+    `${heading}${cut(message)}:`,
     quoted('message', code, beginningOf(message)),
     `The agent answered${cut(reply)}:`,
     quoted('reply', code, beginningOf(reply)),

@@ -78,7 +78,7 @@ export function createLearner(options: LearnerOptions): Learner {
   const { signal } = stopping;
   let working: Promise<void> | undefined;
   let cancelTimer: (() => void) | undefined;
-  let asked = false;
+  let isWakePending = false;
 
   /** Tries a turn once. */
   async function learnFrom({ turnId, conversationId, attempts }: Lesson): Promise<void> {
@@ -120,8 +120,8 @@ export function createLearner(options: LearnerOptions): Learner {
 
   async function work(): Promise<void> {
     try {
-      while (asked && !signal.aborted) {
-        asked = false;
+      while (isWakePending && !signal.aborted) {
+        isWakePending = false;
         for (let lesson = lessons.next(); lesson && !signal.aborted; lesson = lessons.next()) {
           const ahead = lesson.dueAt - clock.now();
           if (ahead > 0) {
@@ -148,12 +148,12 @@ export function createLearner(options: LearnerOptions): Learner {
   }
 
   function wake(): void {
-    asked = true;
+    isWakePending = true;
     if (working || signal.aborted) return;
     working = work().finally(() => {
       working = undefined;
       // A turn was queued since the last query.
-      if (asked && !cancelTimer) wake();
+      if (isWakePending && !cancelTimer) wake();
     });
   }
 

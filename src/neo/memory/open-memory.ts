@@ -134,8 +134,8 @@ function memoryIn(cortex: Cortex, { clock, log, turns, queryModel, embedding }: 
     learner,
 
     warnings() {
-      const said = [problem, semantics?.warning(), learner?.warning()];
-      return said.filter((warning) => warning !== undefined);
+      const warnings = [problem, semantics?.warning(), learner?.warning()];
+      return warnings.filter((warning) => warning !== undefined);
     },
 
     async close() {

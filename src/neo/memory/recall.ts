@@ -30,10 +30,10 @@ async function relevances(query: string, { cortex, semantics }: Searches): Promi
   const near = await semantics?.near(query, CANDIDATES);
   const hits = cortex.findByText(query, CANDIDATES);
   if (near !== undefined && near.length > 0) return fuse([hits.map(({ seq }) => seq), near]);
-  const best = hits[0]?.fit ?? 1;
+  const best = hits[0]?.score ?? 1;
   // A word in more than half of all memories has no weight in BM25; memories that match only such words are equally
   // relevant.
-  return new Map(hits.map(({ seq, fit }) => [seq, best > 0 ? Math.max(0, fit / best) : 1]));
+  return new Map(hits.map(({ seq, score }) => [seq, best > 0 ? Math.max(0, score / best) : 1]));
 }
 
 /**
@@ -45,8 +45,8 @@ export async function recall(
   { query = '', limit = LIMIT, now }: RecallRequest,
   searches: Searches,
 ): Promise<RecalledMemory[]> {
-  const asked = query.trim() !== '';
-  const relevance = asked ? await relevances(query, searches) : undefined;
+  const hasQuery = query.trim() !== '';
+  const relevance = hasQuery ? await relevances(query, searches) : undefined;
   const found = relevance ? searches.cortex.many([...relevance.keys()]) : searches.cortex.foremost(CANDIDATES);
   const different = new Map(found.map((memory) => [memory.seq, memory]));
   return [...different.values()]

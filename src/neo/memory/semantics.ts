@@ -61,7 +61,7 @@ export function createSemantics({ cortex, embed, model, clock, log }: SemanticsO
   /** Memories refused in a row. */
   let refused = 0;
   let failures = 0;
-  let asked = false;
+  let isWakePending = false;
   let pausedUntil = 0;
   let problem: string | undefined;
   let cancelRetry: (() => void) | undefined;
@@ -145,8 +145,8 @@ export function createSemantics({ cortex, embed, model, clock, log }: SemanticsO
 
   async function work(): Promise<void> {
     try {
-      while (asked && !signal.aborted) {
-        asked = false;
+      while (isWakePending && !signal.aborted) {
+        isWakePending = false;
         while (await embedBatch());
       }
     } catch (thrown) {
@@ -161,12 +161,12 @@ export function createSemantics({ cortex, embed, model, clock, log }: SemanticsO
   }
 
   function wake(): void {
-    asked = true;
+    isWakePending = true;
     if (working || cancelRetry || signal.aborted) return;
     working = work().finally(() => {
       working = undefined;
       // A wake came since the last query.
-      if (asked) wake();
+      if (isWakePending) wake();
     });
   }
 

@@ -9,7 +9,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { queryWords } from './words.ts';
 
 /** A memory and how well its words match: greater is better; comparable within one answer only. */
-export type TextHit = { readonly seq: number; readonly fit: number };
+export type TextHit = { readonly seq: number; readonly score: number };
 
 /** Different words of a query that are used. */
 const WORDS_MAX = 24;
@@ -32,16 +32,16 @@ export function textSearch(db: DatabaseSync) {
     SELECT count(*) AS n FROM (SELECT 1 FROM memory_text WHERE memory_text MATCH ? LIMIT ?)`);
   // SQLite's BM25 is less than 0, and less is better.
   const ranked = db.prepare(`
-    SELECT rowid AS seq, -rank AS fit FROM memory_text WHERE memory_text MATCH ? ORDER BY rank LIMIT ?`);
+    SELECT rowid AS seq, -rank AS score FROM memory_text WHERE memory_text MATCH ? ORDER BY rank LIMIT ?`);
   const newest = db.prepare(`
     SELECT seq, search FROM memories
     WHERE seq IN (SELECT rowid FROM memory_text WHERE memory_text MATCH ? ORDER BY rowid DESC LIMIT ?)`);
   // The greatest assigned number, an upper bound of the count: it includes forgotten memories.
-  const given = db.prepare('SELECT max(seq) AS n FROM memories');
+  const highestNumber = db.prepare('SELECT max(seq) AS n FROM memories');
 
   /** The rarest words within the budget; none when all are frequent. */
   function selective(words: readonly string[]): string[] {
-    const { n } = given.get() as { n: number | null };
+    const { n } = highestNumber.get() as { n: number | null };
     const limit = Math.floor(Math.min(FREQUENT, Math.max(FEW, (n ?? 0) * FREQUENT_SHARE)));
     const rare = words
       .map((word) => ({ word, memories: (having.get(quoted([word]), limit + 1) as { n: number }).n }))
@@ -56,14 +56,14 @@ export function textSearch(db: DatabaseSync) {
 
   /** How many of the words each of the newest matching memories has. */
   function byFrequentWords(words: readonly string[], limit: number): TextHit[] {
-    const asked = new Set(words);
+    const wordSet = new Set(words);
     const rows = newest.all(quoted(words), NEWEST) as { seq: number; search: string }[];
     return rows
       .map(({ seq, search }) => {
         const has = new Set(search.toLowerCase().split(' '));
-        return { seq, fit: [...asked].filter((word) => has.has(word)).length + 1 };
+        return { seq, score: [...wordSet].filter((word) => has.has(word)).length + 1 };
       })
-      .sort((one, other) => other.fit - one.fit || other.seq - one.seq)
+      .sort((one, other) => other.score - one.score || other.seq - one.seq)
       .slice(0, limit);
   }
 

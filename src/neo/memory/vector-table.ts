@@ -7,7 +7,8 @@ import { sketchOf } from './sketch.ts';
 
 /** Bytes from SQLite may begin at any offset of their buffer; typed arrays need a multiple of four. */
 const aligned = (bytes: Uint8Array) => bytes.slice().buffer as ArrayBuffer;
-const bytesOf = (words: Float32Array | Uint32Array) => new Uint8Array(words.buffer, words.byteOffset, words.byteLength);
+const bytesOf = (vector: Float32Array | Uint32Array) =>
+  new Uint8Array(vector.buffer, vector.byteOffset, vector.byteLength);
 
 /** Makes the table's operations over an open connection. */
 export function vectorTable(db: DatabaseSync) {

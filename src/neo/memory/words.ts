@@ -81,11 +81,11 @@ function* splitWords(text: string, forQuery: boolean): Generator<string> {
  * by their count instead.
  */
 const QUESTION_WORDS = new Set(
-  (
-    'a about all am an and any are as at be been but by can could did do does for from had has have he her his how i if in is it its ' +
-    'me my no not of on or our she should so that the their them then there they this to us was we were what when where which who ' +
-    'why will with would you your'
-  ).split(' '),
+  [
+    'a about all am an and any are as at be been but by can could did do does for from had has have',
+    'he her his how i if in is it its me my no not of on or our she should so that the their them',
+    'then there they this to us was we were what when where which who why will with would you your',
+  ].flatMap((line) => line.split(' ')),
 );
 
 /** Characters of a query that are read; more would only cost time. */

@@ -45,23 +45,23 @@ export async function neoChild(
     },
     stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
   });
-  const said = text(child.stdio[3] as Readable);
+  const portOutput = text(child.stdio[3] as Readable);
   let log = '';
   child.stderr!.setEncoding('utf8').on('data', (chunk: string) => {
     log += chunk;
   });
-  const gone = once(child, 'close') as Promise<[number | null]>;
-  const ready = await Promise.race([once(child.stdout!, 'data'), gone.then(() => undefined)]);
+  const closed = once(child, 'close') as Promise<[number | null]>;
+  const ready = await Promise.race([once(child.stdout!, 'data'), closed.then(() => undefined)]);
   if (!ready) throw new Error(log.trim());
   const { port } = JSON.parse(String(ready[0])) as { port: number };
   return {
     url: `http://127.0.0.1:${port}`,
     process: child,
-    portOutput: said,
+    portOutput,
     log: () => log,
     async end(signal) {
       child.kill(signal);
-      const [status] = await gone;
+      const [status] = await closed;
       return status;
     },
   };

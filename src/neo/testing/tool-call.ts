@@ -40,14 +40,14 @@ export function testCall(callId = 'call-1', turn: Turn = TURN): TestCall {
     },
     until: (fits) =>
       new Promise((resolve) => {
-        const look = () => {
+        const check = () => {
           const found = notices.find(fits);
           if (!found) return;
-          listeners.delete(look);
+          listeners.delete(check);
           resolve(found);
         };
-        listeners.add(look);
-        look();
+        listeners.add(check);
+        check();
       }),
   };
 }

@@ -116,14 +116,14 @@ export type PausedRequest = {
 export function heldModel(): NeoModel & { readonly held: PausedRequest[]; next(): Promise<PausedRequest> } {
   const held: PausedRequest[] = [];
   const waiting: ((request: PausedRequest) => void)[] = [];
-  let given = 0;
+  let returned = 0;
   return {
     name: 'held',
     held,
     /** The next request that was not returned yet. */
     next() {
-      const request = held[given];
-      given++;
+      const request = held[returned];
+      returned++;
       return request ? Promise.resolve(request) : new Promise((resolve) => waiting.push(resolve));
     },
     generate(request) {
@@ -153,11 +153,11 @@ export async function readEvents(
   query = '',
   headers: Record<string, string> = {},
 ) {
-  const over = new AbortController();
-  t.after(() => over.abort());
+  const closing = new AbortController();
+  t.after(() => closing.abort());
   const response = await fetch(`${neo.url}/events${query}`, {
     headers: { authorization: `Bearer ${TOKEN}`, ...headers },
-    signal: over.signal,
+    signal: closing.signal,
   });
   assert.equal(response.status, 200);
   const received: ReceivedEvent[] = [];
@@ -186,19 +186,19 @@ export async function readEvents(
     received,
     /** Resolves when the server or the test has ended the stream. */
     ended: reading,
-    stop: () => over.abort(),
+    stop: () => closing.abort(),
     /** The first matching event, past or future; an error when the stream ends before. */
     next(fits: (event: ReceivedEvent) => boolean): Promise<ReceivedEvent> {
       return new Promise((resolve, reject) => {
-        const look = () => {
+        const check = () => {
           const found = received.find(fits);
           if (!found && !ended) return;
-          listeners.delete(look);
+          listeners.delete(check);
           if (found) resolve(found);
           else reject(new Error(`the stream ended after ${JSON.stringify(received)}`));
         };
-        listeners.add(look);
-        look();
+        listeners.add(check);
+        check();
       });
     },
   };

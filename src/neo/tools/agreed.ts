@@ -50,9 +50,9 @@ export function checkFiles(config: ToolConfig, variables: Settings, dataDir: str
  * @throws ReveilleError `conflict` naming each tool of the skill that its server does not have
  */
 export function checkSkill({ path, entries }: Skill, tools: readonly UriTarget[]): void {
-  const there = new Set(tools.map(({ alias }) => `matrix://tool/mcp/${encodeURIComponent(alias)}/`));
+  const runningServers = new Set(tools.map(({ alias }) => `matrix://tool/mcp/${encodeURIComponent(alias)}/`));
   const found = entries.flatMap(({ line, uri }) => {
-    if (![...there].some((server) => uri.startsWith(server))) return [];
+    if (![...runningServers].some((server) => uri.startsWith(server))) return [];
     try {
       resolveToolUri(uri, tools);
       return [];

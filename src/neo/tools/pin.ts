@@ -40,23 +40,29 @@ export async function pinTools(options: HostOptions): Promise<PinReport> {
         const change = old[tool] === undefined ? 'new' : old[tool] === digest ? 'same' : 'changed';
         return { alias, tool, change };
       });
-      const gone = Object.keys(old).filter((tool) => pins[tool] === undefined);
-      return [...present, ...gone.map((tool): PinChange => ({ alias, tool, change: 'gone' }))];
+      const removed = Object.keys(old).filter((tool) => pins[tool] === undefined);
+      return [...present, ...removed.map((tool): PinChange => ({ alias, tool, change: 'gone' }))];
     });
     try {
       writeLock(file, { lock_version: 1, servers: { ...kept, ...now } });
       const known = readKnownTools(manifestPath) ?? {};
       const still = Object.fromEntries(down.flatMap(({ alias }) => (known[alias] ? [[alias, known[alias]]] : [])));
-      const fresh = Object.groupBy(pool.tools(), ({ alias }) => alias);
-      const live = Object.entries(fresh).map(([alias, there]) => [alias, there!.map(({ definition }) => definition)]);
+      const liveTools = Object.groupBy(pool.tools(), ({ alias }) => alias);
+      const live = Object.entries(liveTools).map(([alias, tools]) => [
+        alias,
+        tools!.map(({ definition }) => definition),
+      ]);
       writeKnownTools(manifestPath, { ...still, ...Object.fromEntries(live) });
     } catch (cause) {
-      const why = cause instanceof Error ? cause.message : String(cause);
-      throw new ReveilleError('unavailable', `the tool lock ${file} cannot be written: ${why}`, { cause });
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      throw new ReveilleError('unavailable', `the tool lock ${file} cannot be written: ${reason}`, { cause });
     }
     // A server that is off keeps its pins.
     const off = pool.off().filter(({ alias }) => before[alias] === undefined);
-    const unpinned = [...pool.warnings(), ...off.map(({ alias, why }) => `server "${alias}" is off: ${why}`)];
+    const unpinned = [
+      ...pool.warnings(),
+      ...off.map(({ alias, why: reason }) => `server "${alias}" is off: ${reason}`),
+    ];
     return { file, tools, unpinned };
   } finally {
     await pool.close();

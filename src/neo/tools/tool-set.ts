@@ -37,7 +37,7 @@ const shortText = (value: unknown): string =>
   typeof value === 'string' ? value.slice(0, SHORT_CHARACTERS).toWellFormed() : '';
 const text = (value: string): ToolPart => ({ type: 'text', text: value.toWellFormed() });
 
-function mention(what: string, ...facts: string[]): ToolPart {
+function describePart(what: string, ...facts: string[]): ToolPart {
   return text(`[${[what, ...facts.filter((fact) => fact !== '')].join(', ')}; not shown]`);
 }
 
@@ -51,7 +51,7 @@ function sizeOf(data: unknown): string {
 function resourcePart(resource: unknown): ToolPart {
   const members = typeof resource === 'object' && resource !== null ? (resource as Record<string, unknown>) : {};
   if (typeof members.text === 'string') return text(`[resource ${shortText(members.uri)}]\n${members.text}`);
-  return mention(`resource ${shortText(members.uri)}`, shortText(members.mimeType), sizeOf(members.blob));
+  return describePart(`resource ${shortText(members.uri)}`, shortText(members.mimeType), sizeOf(members.blob));
 }
 
 function partOf(content: HostContent): ToolPart {
@@ -62,9 +62,9 @@ function partOf(content: HostContent): ToolPart {
       if (typeof content.data === 'string' && IMAGE_TYPES.has(shortText(content.mimeType).toLowerCase())) {
         return { type: 'image', mediaType: shortText(content.mimeType).toLowerCase(), data: content.data };
       }
-      return mention('a picture', shortText(content.mimeType), sizeOf(content.data));
+      return describePart('a picture', shortText(content.mimeType), sizeOf(content.data));
     case 'audio':
-      return mention('a sound', shortText(content.mimeType), sizeOf(content.data));
+      return describePart('a sound', shortText(content.mimeType), sizeOf(content.data));
     case 'resource_link':
       return text(
         `[resource ${shortText(content.uri)}${content.name === undefined ? '' : ` (${shortText(content.name)})`}]`,
@@ -72,7 +72,7 @@ function partOf(content: HostContent): ToolPart {
     case 'resource':
       return resourcePart(content.resource);
     default:
-      return mention(`content of the type ${JSON.stringify(shortText(content.type))}`);
+      return describePart(`content of the type ${JSON.stringify(shortText(content.type))}`);
   }
 }
 
@@ -157,8 +157,8 @@ function isRepeatable({ sideEffectClass, definition: { annotations } }: HostTool
 /** Translates a failure of the host for the turn. */
 function failureOf(thrown: unknown, tool: HostTool): ToolFailure {
   const message = thrown instanceof Error ? thrown.message : String(thrown);
-  const said = typeof thrown === 'object' && thrown !== null ? Reflect.get(thrown, 'mayHaveRun') : undefined;
-  const mayHaveRun = said !== false;
+  const reported = typeof thrown === 'object' && thrown !== null ? Reflect.get(thrown, 'mayHaveRun') : undefined;
+  const mayHaveRun = reported !== false;
   return new ToolFailure(message, { mayHaveRun, repeatable: !mayHaveRun || isRepeatable(tool), cause: thrown });
 }
 
@@ -203,29 +203,33 @@ export function createToolSet(options: ToolSetOptions): ToolSurface {
     } catch (cause) {
       signal.throwIfAborted();
       log.warn({ err: cause }, 'the memory could not be searched');
-      const why = cause instanceof Error ? cause.message : String(cause);
-      throw new ToolFailure(`the memory could not be searched: ${why}`, { mayHaveRun: false, repeatable: true, cause });
+      const reason = cause instanceof Error ? cause.message : String(cause);
+      throw new ToolFailure(`the memory could not be searched: ${reason}`, {
+        mayHaveRun: false,
+        repeatable: true,
+        cause,
+      });
     }
   }
 
   function refusal(name: string, { escalated, natural }: Bound): ToolAnswer {
     const quoted = JSON.stringify(name.slice(0, 200));
     if (escalated.has(name)) {
-      const where = delegate
+      const remedy = delegate
         ? `use ${CORE_EXECUTE}`
         : `use ${CORE_EXECUTE}, which needs an executor: none is configured`;
-      return textAnswer(`${quoted} moves funds or commits the user and cannot be called directly — ${where}`, true);
+      return textAnswer(`${quoted} moves funds or commits the user and cannot be called directly — ${remedy}`, true);
     }
-    const out = natural.has(name) ? 'the skill at work does not list it' : 'it is not available';
-    return textAnswer(`unknown tool ${quoted} — ${out}`, true);
+    const reason = natural.has(name) ? 'the skill at work does not list it' : 'it is not available';
+    return textAnswer(`unknown tool ${quoted} — ${reason}`, true);
   }
 
   /** A skill with missing tools is a warning, whether they are misspelt or their server is down. */
   function missing(): string[] {
-    const there = new Set((host?.tools() ?? []).map(({ uri }) => uri));
+    const available = new Set((host?.tools() ?? []).map(({ uri }) => uri));
     return (skill?.entries ?? [])
       .map(({ uri }) => uri)
-      .filter((uri) => !there.has(uri))
+      .filter((uri) => !available.has(uri))
       .map((uri) => `the skill lists ${uri}, which no server has now`);
   }
 
