@@ -40,9 +40,9 @@ const DISGUISES: Readonly<Record<string, (name: string) => string>> = {
 
 test("a tool without a declared class is escalate, whatever its name and its server's hints are", () => {
   for (const name of [...HOSTILE, 'get_balance', 'list', 'read_file', 'simulate_transfer', 'ping', '查询余额', '']) {
-    for (const [disguise, dress] of Object.entries(DISGUISES)) {
+    for (const [disguise, disguiseName] of Object.entries(DISGUISES)) {
       for (const annotations of [undefined, { readOnlyHint: true, destructiveHint: false }]) {
-        assert.equal(surfaceOf(dress(name), { annotations }), 'escalate', `${name} in ${disguise}`);
+        assert.equal(surfaceOf(disguiseName(name), { annotations }), 'escalate', `${name} in ${disguise}`);
       }
     }
   }
@@ -60,8 +60,8 @@ const ALSO_MOVING = ['purchase', 'delete_all', 'lookupThenSend', 'compile_and_de
 
 test('the words of a name make a declared read stricter, in every disguise', () => {
   for (const name of [...MOVING, ...ALSO_MOVING]) {
-    for (const [disguise, dress] of Object.entries(DISGUISES))
-      assert.equal(surfaceOf(dress(name), READ), 'escalate', `${name} in ${disguise}: ${dress(name)}`);
+    for (const [disguise, disguiseName] of Object.entries(DISGUISES))
+      assert.equal(surfaceOf(disguiseName(name), READ), 'escalate', `${name} in ${disguise}: ${disguiseName(name)}`);
   }
   for (const pattern of ESCALATE_PATTERNS) {
     for (const name of [pattern, pattern.toUpperCase(), `do_${pattern}_now`, `erc20${pattern}From`])
@@ -90,10 +90,10 @@ test('no combination of disguises makes a declared read natural', () => {
   const name = fc.constantFrom(...MOVING, ...ALSO_MOVING).chain((plain) => fc.tuple(...[...plain].map(letter)));
   fc.assert(
     fc.property(name, (letters) => {
-      const dressed = letters.map((pair) => pair.join('')).join('');
+      const disguised = letters.map((pair) => pair.join('')).join('');
       // Capitals in the middle of a word change its words, which is allowed in a plain name.
-      fc.pre(/[^\x20-\x7e]/.test(dressed));
-      assert.equal(surfaceOf(dressed, READ), 'escalate', JSON.stringify(dressed));
+      fc.pre(/[^\x20-\x7e]/.test(disguised));
+      assert.equal(surfaceOf(disguised, READ), 'escalate', JSON.stringify(disguised));
     }),
     { numRuns: 2000 },
   );

@@ -200,7 +200,7 @@ export class Connection {
   }
 
   /**
-   * Lists the tools anew, all pages.
+   * Lists the tools again, all pages.
    *
    * @throws Error when there is no answer, or the pages do not end
    */

@@ -207,9 +207,9 @@ describe('a manifest with mistakes', () => {
       const lines = refusal({ servers: [{ alias: 'a', ...server }] }).join('\n');
       assert.doesNotMatch(lines, /ghp_|short-one/, lines);
     }
-    const [told] = refusalOf({ env: { GITHUB_TOKEN: 'short-one' } });
+    const [errors] = refusalOf({ env: { GITHUB_TOKEN: 'short-one' } });
     assert.equal(
-      told,
+      errors,
       `servers.0.env.GITHUB_TOKEN holds a secret; write "${ref('GITHUB_TOKEN')}" and set the variable GITHUB_TOKEN instead`,
     );
     assert.match(
@@ -234,14 +234,20 @@ describe('a manifest with mistakes', () => {
 });
 
 test('a manifest that names a variable reserved for the daemons is refused, in every spelling', () => {
-  const why = 'which is reserved for the daemons of Reveille and is never passed to an MCP server; remove it';
+  const reason = 'which is reserved for the daemons of Reveille and is never passed to an MCP server; remove it';
   const refused = (server: object) => refusalOf(server).join('\n');
-  assert.match(refused({ command: 'x', env: { HOME_OF: ref('REVEILLE_HOME') } }), new RegExp(`REVEILLE_HOME, ${why}`));
-  assert.match(refused({ command: 'x', env: { REVEILLE_HOME: '/srv/reveille' } }), new RegExp(`REVEILLE_HOME, ${why}`));
-  assert.match(refused({ command: 'x', args: [ref('EXECUTOR_TOKEN')] }), new RegExp(`EXECUTOR_TOKEN, ${why}`));
-  assert.match(refused({ command: 'x', env: ['T=$env:NEO_DAEMON_TOKEN'] }), new RegExp(`NEO_DAEMON_TOKEN, ${why}`));
+  assert.match(
+    refused({ command: 'x', env: { HOME_OF: ref('REVEILLE_HOME') } }),
+    new RegExp(`REVEILLE_HOME, ${reason}`),
+  );
+  assert.match(
+    refused({ command: 'x', env: { REVEILLE_HOME: '/srv/reveille' } }),
+    new RegExp(`REVEILLE_HOME, ${reason}`),
+  );
+  assert.match(refused({ command: 'x', args: [ref('EXECUTOR_TOKEN')] }), new RegExp(`EXECUTOR_TOKEN, ${reason}`));
+  assert.match(refused({ command: 'x', env: ['T=$env:NEO_DAEMON_TOKEN'] }), new RegExp(`NEO_DAEMON_TOKEN, ${reason}`));
   const headers = { Authorization: `Bearer ${ref('ROUTER_ADMIN_TOKEN')}` };
-  assert.match(refused({ url: 'http://127.0.0.1/', headers }), new RegExp(`ROUTER_ADMIN_TOKEN, ${why}`));
+  assert.match(refused({ url: 'http://127.0.0.1/', headers }), new RegExp(`ROUTER_ADMIN_TOKEN, ${reason}`));
   const own = { command: 'x', env: { MATRIX_CHRONOS_TOKEN: ref('MATRIX_CHRONOS_TOKEN') } };
   assert.equal(loadServer(own, { MATRIX_CHRONOS_TOKEN: 't' }).missing.length, 0);
 });

@@ -12,7 +12,7 @@ const root = mkdtempSync(join(tmpdir(), 'reveille-cap-'));
 after(() => rmSync(root, { recursive: true }));
 const folder = new SpillFolder(join(root, 'spill'));
 
-const text = (said: string): ContentBlock => ({ type: 'text', text: said });
+const text = (content: string): ContentBlock => ({ type: 'text', text: content });
 const image: ContentBlock = { type: 'image', data: 'x'.repeat(10_000), mimeType: 'image/png' };
 
 test('a text below the cap stays unchanged', () => {

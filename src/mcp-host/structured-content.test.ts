@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/client';
 import { blocksOf } from './output-cap.ts';
 
-const text = (said: string): ContentBlock => ({ type: 'text', text: said });
+const text = (content: string): ContentBlock => ({ type: 'text', text: content });
 const added = (content: ContentBlock[], structuredContent: CallToolResult['structuredContent']) =>
   blocksOf({ content, structuredContent }).slice(content.length);
 

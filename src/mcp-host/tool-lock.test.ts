@@ -39,13 +39,13 @@ test('a written lock is read back, sorted', () => {
 
 test('a missing lock counts as none; a broken one is an error with its position', () => {
   assert.equal(readLock(join(folder, 'none.json')), undefined);
-  for (const [text, place] of [
+  for (const [text, position] of [
     ['{', /:1:2: this is not JSON/],
     ['{"lock_version": 2, "servers": {}}', /:1:18: lock_version must be 1/],
     ['{"lock_version": 1,\n"servers": {"a": {"t": "abc"}}}', /:2:24: servers\.a\.t must be a SHA-256/],
   ] as const) {
     writeFileSync(path, text);
-    assert.throws(() => readLock(path), { code: 'invalid_request', message: place });
+    assert.throws(() => readLock(path), { code: 'invalid_request', message: position });
   }
 });
 

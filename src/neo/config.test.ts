@@ -42,7 +42,7 @@ test('the defaults are loopback, port 8080 and the offline model', () => {
   });
 });
 
-test('NEO_PORT goes before PORT, and REVEILLE_HOME gives the data folder when NEO_DATA_DIR does not', () => {
+test('NEO_PORT overrides PORT, and REVEILLE_HOME gives the data folder when NEO_DATA_DIR does not', () => {
   assert.equal(parse({ PORT: '3000' }).port, 3000);
   assert.equal(parse({ PORT: '3000', NEO_PORT: '4000' }).port, 4000);
   assert.equal(parse({ NEO_DATA_DIR: '', REVEILLE_HOME: '/home/me/.reveille' }).dataDir, '/home/me/.reveille/neo');
@@ -102,7 +102,7 @@ test('a key that would travel in the clear is warned about, but not on loopback'
   assert.deepEqual(parse({ ...model, NEO_MODEL_BASE_URL: 'https://models.example/v1' }).warnings, []);
 });
 
-test('host names that may stand in Host are a list with commas', () => {
+test('allowed host names are a comma-separated list', () => {
   assert.deepEqual(parse({ NEO_ALLOWED_HOSTS: 'neo.internal, neo.internal:8080' }).allowedHosts, [
     'neo.internal',
     'neo.internal:8080',

@@ -68,11 +68,11 @@ test(`${KILLS} kills at random moments: each acknowledged wake has one turn, whi
   for (let kill = 0; kill < KILLS; kill++) {
     const neo = await neoChild(dataDir, env);
     const busyEnough = Promise.withResolvers<void>();
-    let left = dice(80);
+    let remaining = dice(80);
     const senders = Array.from({ length: SENDERS }, () =>
       sendUntilGone(neo, dice, sent, (wake, answer) => {
         note(wake, answer);
-        if (left-- === 0) busyEnough.resolve();
+        if (remaining-- === 0) busyEnough.resolve();
       }),
     );
     await Promise.race([busyEnough.promise, Promise.all(senders)]);

@@ -47,10 +47,10 @@ test('health says whether a machine may be put to sleep', async (t) => {
   const model = heldModel();
   const neo = await startedNeo(t, { model });
   await accepted(neo, { message: 'one', conversation_id: 'c' });
-  const held = await model.next();
+  const requests = await model.next();
   await accepted(neo, { message: 'two', conversation_id: 'c' });
   assert.deepEqual(dataOf(await ask(neo, '/healthz')), { status: 'ok', busy: true, queued: 1 });
-  held.answer('x');
+  requests.answer('x');
   (await model.next()).answer('y');
   await settledTurns(neo, 'c');
   assert.deepEqual(dataOf(await ask(neo, '/healthz')), { status: 'ok', busy: false, queued: 0 });
@@ -72,7 +72,7 @@ test('a configured endpoint answers the turn and gets the message and the cause 
 });
 
 /** A logger whose lines the test can read. */
-function spiedLogger(): { log: Logger; lines: () => string } {
+function recordingLogger(): { log: Logger; lines: () => string } {
   const log = createLogger('neo', 'trace');
   let text = '';
   const stream = Object.getOwnPropertySymbols(log).find(({ description }) => description === 'pino.stream')!;
@@ -83,7 +83,7 @@ function spiedLogger(): { log: Logger; lines: () => string } {
 test('no key and no token appears in a log, an answer or an event, also when the endpoint quotes the key', async (t) => {
   const KEY = 'sk-canary-model-key';
   const endpoint = await modelEndpoint(t, refusing(401, `Incorrect API key provided: ${KEY}`));
-  const { log, lines } = spiedLogger();
+  const { log, lines } = recordingLogger();
   const token = 'canary-daemon-token-1';
   const model = { kind: 'endpoint', baseUrl: endpoint.baseUrl, model: 'm', apiKey: KEY } as const;
   const neo = await startedNeo(t, { log, config: { model, token } });
@@ -115,9 +115,9 @@ test('a close lets the running turn finish', async (t) => {
   const model = heldModel();
   const neo = await startedNeo(t, { dataDir, model });
   await accepted(neo, { message: 'x', conversation_id: 'c' });
-  const held = await model.next();
+  const requests = await model.next();
   const closed = neo.close();
-  held.answer('in time');
+  requests.answer('in time');
   await closed;
   const again = await startedNeo(t, { dataDir });
   assert.equal((await turnsOf(again, 'c'))[0]?.reply, 'in time');
@@ -163,8 +163,8 @@ test('a turn is cancelled over HTTP, and an unknown one is not found', async (t)
   const cancelled = dataOf(await cancel(turn_id));
   assert.deepEqual([cancelled.id, cancelled.status, cancelled.error], [turn_id, 'failed', 'cancelled on request']);
   assert.deepEqual(dataOf(await cancel(turn_id)), cancelled, 'a second time changes nothing');
-  const nobody = errorOf(await cancel('nobody'));
-  assert.deepEqual([nobody.status, nobody.code], [404, 'not_found']);
+  const withoutToken = errorOf(await cancel('nobody'));
+  assert.deepEqual([withoutToken.status, withoutToken.code], [404, 'not_found']);
 });
 
 test('a character that the endpoint sent in two halves is assembled, and a lone half does no harm', async (t) => {

@@ -15,14 +15,14 @@ const POLICY: RetryPolicy = { firstMs: 60_000, longestMs: 240_000, giveUpMs: 24 
 const FIRE = '0197f5a0-0000-7000-8000-000000000001@1';
 
 /** A model whose failures the test sets, and that answers otherwise. */
-function moodyModel() {
-  let away: ReveilleError | undefined;
+function switchableModel() {
+  let failure: ReveilleError | undefined;
   let asked = 0;
   const model: NeoModel = {
     name: 'moody',
     generate({ onText }) {
       asked++;
-      if (away) return Promise.reject(away);
+      if (failure) return Promise.reject(failure);
       onText('done');
       return Promise.resolve({ text: 'done', model: 'moody' });
     },
@@ -31,7 +31,7 @@ function moodyModel() {
     model,
     /** Until the endpoint's requested retry time, nothing runs. */
     goAway(error?: ReveilleError) {
-      away = error;
+      failure = error;
     },
     asked: () => asked,
   };
@@ -43,10 +43,10 @@ const busy = (retryAfterSeconds = 120) => new ReveilleError('rate_limited', 'bus
 function workbench(t: TestContext) {
   const clock = new ManualClock();
   const dataDir = temporaryFolder(t);
-  const moody = moodyModel();
+  const switchable = switchableModel();
   const begin = () => {
     const store = openConversationStore({ dataDir, clock, onTurnReport: () => {} });
-    const runner = createRunner({ store, model: moody.model, clock, log: silentLogger, retryPolicy: POLICY });
+    const runner = createRunner({ store, model: switchable.model, clock, log: silentLogger, retryPolicy: POLICY });
     runner.start();
     const end = async () => {
       await runner.stop(0);
@@ -70,14 +70,14 @@ function workbench(t: TestContext) {
         .map(({ report }) => [report.stage, report.error, report.retryAt, report.reply]);
     return { store, runner, add, idle, reports, end, turn: (id: string) => store.turnById(id)! };
   };
-  return { clock, moody, begin };
+  return { clock, moody: switchable, begin };
 }
 
 test('the turn of a wake is retried until the endpoint answers, and is one turn', async (t) => {
-  const { clock, moody, begin } = workbench(t);
+  const { clock, moody: switchable, begin } = workbench(t);
   const neo = begin();
   const start = clock.now();
-  moody.goAway(busy());
+  switchable.goAway(busy());
   await neo.add('t1');
   await neo.idle();
   const parked = neo.turn('t1');
@@ -90,11 +90,11 @@ test('the turn of a wake is retried until the endpoint answers, and is one turn'
     ['turn_waits', parked.error, parked.retryAt, null],
   ]);
   await clock.advance(119_999);
-  assert.equal(moody.asked(), 1, "not before the endpoint's retry time");
-  moody.goAway();
+  assert.equal(switchable.asked(), 1, "not before the endpoint's retry time");
+  switchable.goAway();
   await clock.advance(1);
   await eventually('the turn is done', () => neo.turn('t1').status === 'done');
-  assert.deepEqual([neo.turn('t1').attempts, moody.asked()], [2, 2]);
+  assert.deepEqual([neo.turn('t1').attempts, switchable.asked()], [2, 2]);
   assert.deepEqual(neo.reports(), [
     ['turn_started', null, null, null],
     ['turn_finished', null, null, 'done'],
@@ -103,9 +103,9 @@ test('the turn of a wake is retried until the endpoint answers, and is one turn'
 });
 
 test('waiting turns survive a restart, and a crash does not count as a failure of the endpoint', async (t) => {
-  const { clock, moody, begin } = workbench(t);
+  const { clock, moody: switchable, begin } = workbench(t);
   const first = begin();
-  moody.goAway(busy());
+  switchable.goAway(busy());
   await first.add('t1');
   await first.idle();
   for (let n = 0; n < 4; n++) {
@@ -118,7 +118,7 @@ test('waiting turns survive a restart, and a crash does not count as a failure o
   const { retries } = first.turn('t1');
   await first.end();
   const due = clock.now() + 10 * 60_000;
-  moody.goAway();
+  switchable.goAway();
   await clock.advance(due - clock.now());
   const second = begin();
   await eventually('the turn is done', () => second.turn('t1').status === 'done');
@@ -126,9 +126,9 @@ test('waiting turns survive a restart, and a crash does not count as a failure o
 });
 
 test("a person's message is not parked: it fails, and a success makes waiting turns begin at once", async (t) => {
-  const { clock, moody, begin } = workbench(t);
+  const { clock, moody: switchable, begin } = workbench(t);
   const neo = begin();
-  moody.goAway(busy(3000));
+  switchable.goAway(busy(3000));
   await neo.add('t1');
   await neo.idle();
   const say = (id: string) =>
@@ -137,23 +137,23 @@ test("a person's message is not parked: it fails, and a success makes waiting tu
   neo.runner.accepted('c');
   await neo.idle();
   assert.equal(neo.turn('t2').status, 'failed');
-  moody.goAway();
+  switchable.goAway();
   await say('t3');
   neo.runner.accepted('c');
   await eventually('both are done', () => neo.turn('t1').status === 'done' && neo.turn('t3').status === 'done');
 });
 
 test('a waiting turn can be cancelled', async (t) => {
-  const { clock, moody, begin } = workbench(t);
+  const { clock, moody: switchable, begin } = workbench(t);
   const neo = begin();
-  moody.goAway(busy());
+  switchable.goAway(busy());
   await neo.add('t1');
   await neo.idle();
   assert.equal((await neo.runner.cancel('t1'))!.status, 'failed');
   assert.deepEqual(neo.runner.state(), { busy: false, queued: 0 });
-  moody.goAway();
+  switchable.goAway();
   await clock.advance(3600_000);
-  assert.equal(moody.asked(), 1);
+  assert.equal(switchable.asked(), 1);
 });
 
 test("the delay doubles, respects the endpoint's request, and the retries end", () => {

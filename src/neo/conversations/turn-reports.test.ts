@@ -76,9 +76,9 @@ test('a repeated start of a turn is not reported; a turn that is given up is', a
 test("nothing is reported for a person's message, for a wake without a user, or without a recipient", async (t) => {
   const { open } = workbench(t);
   const store = open();
-  const { userId: _, ...nobodys } = wake();
+  const { userId: _, ...withoutUser } = wake();
   for (const turn of [
-    nobodys,
+    withoutUser,
     { id: 't2', conversationId: 'c2', origin: 'user', message: 'hi', createdAt: 0 } as const,
   ]) {
     await store.accept(turn);
@@ -87,8 +87,12 @@ test("nothing is reported for a person's message, for a wake without a user, or 
   }
   assert.deepEqual(waiting(store), []);
 
-  const quiet = workbench(t, false).open();
-  await quiet.accept(wake());
-  await quiet.finish((await quiet.beginNext('c1'))!, { status: 'done', reply: 'hi', model: 'm' }, '');
-  assert.deepEqual(waiting(quiet), []);
+  const withoutListener = workbench(t, false).open();
+  await withoutListener.accept(wake());
+  await withoutListener.finish(
+    (await withoutListener.beginNext('c1'))!,
+    { status: 'done', reply: 'hi', model: 'm' },
+    '',
+  );
+  assert.deepEqual(waiting(withoutListener), []);
 });

@@ -29,16 +29,16 @@ test('two streams of one conversation are counted: when one ends the other still
 test('a wait ends when a stream of the conversation opens, not for another one', async () => {
   const clock = new ManualClock();
   const approvers = createApprovers(clock);
-  let came: boolean | undefined;
+  let resolved: boolean | undefined;
   void approvers.waitFor('a', 5000, signal).then((present) => {
-    came = present;
+    resolved = present;
   });
   approvers.enter('b');
   await clock.advance(4999);
-  assert.equal(came, undefined);
+  assert.equal(resolved, undefined);
   approvers.enter('a');
   await settle();
-  assert.equal(came, true);
+  assert.equal(resolved, true);
   assert.equal(clock.timers, 0);
 });
 
@@ -48,8 +48,8 @@ test('without a stream the wait ends at its limit, or when the call is aborted',
   const late = approvers.waitFor('a', 5000, signal);
   await clock.advance(5000);
   assert.equal(await late, false);
-  const over = new AbortController();
-  const given = approvers.waitFor('a', 5000, over.signal);
-  over.abort();
+  const expired = new AbortController();
+  const given = approvers.waitFor('a', 5000, expired.signal);
+  expired.abort();
   assert.equal(await given, false);
 });

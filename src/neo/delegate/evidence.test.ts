@@ -17,16 +17,16 @@ const turnOf = (id: string, members: Partial<Turn> = {}): Turn => ({
 
 function stepOf(step: number, calls: readonly [name: string, text: string, isError?: boolean][]): JournalledStep {
   const made = calls.map(
-    ([name, text, isError = false], place): JournalledCall => ({
-      index: place,
-      call: { id: `c${place}`, name, input: '{"of":"the agent"}' },
+    ([name, text, isError = false], index): JournalledCall => ({
+      index,
+      call: { id: `c${index}`, name, input: '{"of":"the agent"}' },
       answer: textAnswer(text, isError),
     }),
   );
   return { step, text: 'words of the agent', omittedCalls: 0, calls: made };
 }
 
-const surroundings = (steps: Record<string, JournalledStep[]> = {}) => ({
+const evidenceSources = (steps: Record<string, JournalledStep[]> = {}) => ({
   earlier: [] as Turn[],
   arrived: [] as Turn[],
   stepsOf: ({ id }: Turn) => steps[id] ?? [],
@@ -41,7 +41,7 @@ test("messages of people, alarms and tools are quoted in their order, and never 
   const open = { index: 1, call: { id: 'x', name: 'core_execute', input: '{}' } };
   steps.now.push({ step: 2, text: 'I pay', omittedCalls: 0, calls: [open] });
   const arrived = [turnOf('later')];
-  assert.deepEqual(evidenceFor(turnOf('now'), { ...surroundings(steps), earlier, arrived }), [
+  assert.deepEqual(evidenceFor(turnOf('now'), { ...evidenceSources(steps), earlier, arrived }), [
     { from: 'person', text: 'message of a' },
     { from: 'tool', text: 'found 0xA' },
     { from: 'alarm', text: 'message of b' },
@@ -61,17 +61,17 @@ test('the error of a failed call and the memories of a model are no evidence', (
       ['core_execute', 'Intent j was completed.'],
     ]),
   ];
-  const told = evidenceFor(turnOf('now'), surroundings({ now: steps })).map(({ text }) => text);
-  assert.deepEqual(told, ['message of now', 'Intent j was completed.']);
+  const evidence = evidenceFor(turnOf('now'), evidenceSources({ now: steps })).map(({ text }) => text);
+  assert.deepEqual(evidence, ['message of now', 'Intent j was completed.']);
 });
 
 test("where not everything fits the turn's message stays, and of the rest the newest", () => {
   const steps = Array.from({ length: 90 }, (_, n) => stepOf(n + 1, [['look', `result ${n}`]]));
-  const told = evidenceFor(turnOf('now'), surroundings({ now: steps })).map(({ text }) => text);
-  assert.equal(told.length, CONTEXT_PIECES_MAX);
-  assert.deepEqual([told[0], told[1], told.at(-1)], ['message of now', 'result 27', 'result 89']);
+  const evidence = evidenceFor(turnOf('now'), evidenceSources({ now: steps })).map(({ text }) => text);
+  assert.equal(evidence.length, CONTEXT_PIECES_MAX);
+  assert.deepEqual([evidence[0], evidence[1], evidence.at(-1)], ['message of now', 'result 27', 'result 89']);
   const long = Array.from({ length: 12 }, (_, n) => stepOf(n + 1, [['look', `${n} ${'x '.repeat(30_000)}`]]));
-  const kept = evidenceFor(turnOf('now'), surroundings({ now: long }));
+  const kept = evidenceFor(turnOf('now'), evidenceSources({ now: long }));
   assert.ok(utf8Bytes(JSON.stringify(kept)) < 140 * 1024);
   assert.deepEqual(
     kept.map(({ text }) => text.slice(0, 2)),
@@ -91,9 +91,9 @@ test('a text that is too long is cut between two values, and every piece is acce
     'x'.repeat(100_000),
   ];
   for (const text of texts) {
-    const told = evidenceFor(turnOf('now'), surroundings({ now: [stepOf(1, [['look', text]])] }));
-    for (const piece of told) contextPieceSchema.parse(piece);
-    const cut = told[1]?.text ?? '';
+    const evidence = evidenceFor(turnOf('now'), evidenceSources({ now: [stepOf(1, [['look', text]])] }));
+    for (const piece of evidence) contextPieceSchema.parse(piece);
+    const cut = evidence[1]?.text ?? '';
     assert.ok(text.toWellFormed().startsWith(cut) && utf8Bytes(cut) <= CONTEXT_PIECE_MAX_BYTES);
     for (const [digits] of cut.matchAll(/\d+/g)) assert.equal(digits, number);
     assert.equal(cut.includes('x'), false, 'a run that may be one value is not started');

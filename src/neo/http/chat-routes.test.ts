@@ -177,7 +177,7 @@ test('a marked message without a fire id is one turn within a day: in one millis
 test("a person's repeated message is two turns", async (t) => {
   const neo = await startedNeo(t);
   const body = '{"message":"yes","conversation_id":"c"}';
-  for (let said = 0; said < 2; said++)
+  for (let count = 0; count < 2; count++)
     assert.equal((await postChat(neo, body, { 'x-matrix-user': 'ada' })).status, 202);
   assert.deepEqual(
     (await turnsOf(neo, 'c')).map(({ origin }) => origin),

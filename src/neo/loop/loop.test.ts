@@ -24,7 +24,10 @@ import type { Turn } from '../turn.ts';
 import { CALLS_PER_STEP, STEPS_PER_TURN } from './loop.ts';
 
 /** Delays resolve at once. */
-const hurried: Clock = { ...systemClock, after: (ms, callback) => systemClock.after(ms > 10_000 ? ms : 0, callback) };
+const immediateClock: Clock = {
+  ...systemClock,
+  after: (ms, callback) => systemClock.after(ms > 10_000 ? ms : 0, callback),
+};
 
 type Bench = {
   tools?: Readonly<Record<string, TestTool>>;
@@ -47,9 +50,9 @@ async function bench(t: TestContext, { tools = {}, scripts, options = {} }: Benc
   };
   const runner = createRunner({
     store,
-    model: chooseModel(config, hurried),
+    model: chooseModel(config, immediateClock),
     surface: () => Promise.resolve(surface),
-    clock: hurried,
+    clock: immediateClock,
     log: silentLogger,
     onFinished: (turn) => ended(turn.id).resolve(turn),
     ...options,
@@ -97,11 +100,11 @@ test("a call is made with the model's arguments, the model gets its result, and 
     asked(0).tools?.map((tool) => tool.function.name),
     ['files__read'],
   );
-  const [said, result] = asked(1).messages.slice(-2);
-  assert.equal(said?.content, 'Let me look.');
-  assert.equal(said?.tool_calls?.[0]?.function.arguments, '{"path":"/a/b"}');
+  const [answer, result] = asked(1).messages.slice(-2);
+  assert.equal(answer?.content, 'Let me look.');
+  assert.equal(answer?.tool_calls?.[0]?.function.arguments, '{"path":"/a/b"}');
   assert.deepEqual([result?.role, result?.content], ['tool', 'contents of /a/b']);
-  assert.equal(result?.tool_call_id, said?.tool_calls?.[0]?.id);
+  assert.equal(result?.tool_call_id, answer?.tool_calls?.[0]?.id);
   assert.equal(endpoint.requests.length, 2);
   const [begun, ended] = toolEvents(store);
   assert.deepEqual([begun.state, begun.name, begun.input], ['begun', 'files__read', '{"path":"/a/b"}']);
@@ -297,9 +300,9 @@ test('text beside calls is not part of the answer', async (t) => {
   });
   const turn = await run();
   assert.equal(turn.reply, 'It is so.');
-  const said = store.eventsAfter(0, 99, {}).filter(({ type }) => type === 'say');
+  const answer = store.eventsAfter(0, 99, {}).filter(({ type }) => type === 'say');
   assert.deepEqual(
-    said.map(({ data }) => [JSON.parse(data).offset, JSON.parse(data).text]),
+    answer.map(({ data }) => [JSON.parse(data).offset, JSON.parse(data).text]),
     [[0, 'It is so.']],
     'the answer is stored',
   );
@@ -432,7 +435,7 @@ test('another error of a tool surface is an internal error, whose details the mo
     scripts: [calling({ name: 'a' }), saying('ok')],
   });
   assert.equal((await run()).status, 'done');
-  assert.equal(results(asked(1))[0], 'the call failed on our side; whether it took effect is not known');
+  assert.equal(results(asked(1))[0], 'the call failed by an internal error; whether it took effect is not known');
 });
 
 test('a full context is summarized; no identifier is lost, the newest steps stay, and the turn continues', async (t) => {

@@ -103,7 +103,7 @@ export async function makeCall(
       if (signal.aborted) throw signal.reason;
       if (!(thrown instanceof ToolFailure)) {
         log.error({ err: thrown, call_id: context.callId, tool: call.name }, 'a tool call failed by an internal error');
-        return textAnswer('the call failed on our side; whether it took effect is not known', true);
+        return textAnswer('the call failed by an internal error; whether it took effect is not known', true);
       }
       const delayMs = thrown.repeatable ? RETRY_DELAYS_MS[tries - 1] : undefined;
       if (delayMs === undefined) return textAnswer(failureSentence(thrown, tries), true);

@@ -111,9 +111,9 @@ test('processes that open a new file concurrently all succeed', async (t) => {
   const entry = fileURLToPath(import.meta.resolve('./testing/opener.fixture.ts'));
   const open = promisify(execFile);
   const path = join(temporaryFolder(t), 'cortex.db');
-  const said = await Promise.all(Array.from({ length: 4 }, () => open(process.execPath, [entry, path])));
+  const output = await Promise.all(Array.from({ length: 4 }, () => open(process.execPath, [entry, path])));
   assert.deepEqual(
-    said.map(({ stdout }) => stdout),
+    output.map(({ stdout }) => stdout),
     ['ok', 'ok', 'ok', 'ok'],
   );
   const cortex = openCortex({ path, clock: new ManualClock() });
@@ -126,12 +126,12 @@ test('a full disk loses only the memories being written', (t) => {
   const path = join(temporaryFolder(t), 'cortex.db');
   // The shell's file size limit simulates a full disk: every file ends at 512 KiB.
   const words = ['-c', 'ulimit -f 1024; exec "$0" "$@"', process.execPath, entry, path];
-  const said = JSON.parse(spawnSync('/bin/sh', words, { encoding: 'utf8' }).stdout);
-  assert.deepEqual([said.error.code, said.error.retryable], ['unavailable', true]);
-  assert.equal(said.found, 1, 'it goes on to answer');
+  const output = JSON.parse(spawnSync('/bin/sh', words, { encoding: 'utf8' }).stdout);
+  assert.deepEqual([output.error.code, output.error.retryable], ['unavailable', true]);
+  assert.equal(output.found, 1, 'it goes on to answer');
   const cortex = openCortex({ path, clock: new ManualClock() });
   t.after(() => cortex.close());
-  assert.equal(cortex.count(), said.acknowledged, 'acknowledged memories are there, and half a batch is not');
+  assert.equal(cortex.count(), output.acknowledged, 'acknowledged memories are there, and half a batch is not');
 });
 
 test('memories are found in every script, by emoji, by identifier and by another form of a word', async (t) => {

@@ -5,14 +5,14 @@ import { EXTRACTION_SYSTEM, extractionPrompt, parseExtraction } from './extracti
 import { doneTurn } from './testing/cortex-bench.ts';
 
 const good = { kind: 'fact', text: 'The user lives in Lisbon.', salience: 0.7 };
-const said = (...memories: unknown[]) => JSON.stringify({ memories });
+const answerWith = (...memories: unknown[]) => JSON.stringify({ memories });
 
 test('valid memories are accepted, in a fence or without one', () => {
   const claim = { subject: 'user', attribute: 'home town', value: 'Lisbon' };
-  const answer = said(good, { ...good, claim });
+  const answer = answerWith(good, { ...good, claim });
   for (const text of [answer, ` ${answer}\n`, `\`\`\`json\n${answer}\n\`\`\``, `\`\`\`\n${answer}\n\`\`\``])
     assert.deepEqual(parseExtraction(text), { memories: [good, { ...good, claim }], refused: 0 });
-  assert.deepEqual(parseExtraction(said()), { memories: [], refused: 0 });
+  assert.deepEqual(parseExtraction(answerWith()), { memories: [], refused: 0 });
 });
 
 test('invalid memories are left out and counted', () => {
@@ -31,8 +31,10 @@ test('invalid memories are left out and counted', () => {
     { ...good, claim: { subject: 'user' } },
   ];
   for (const item of wrong)
-    assert.deepEqual(parseExtraction(said(item, good)), { memories: [good], refused: 1 }, JSON.stringify(item));
-  const many = parseExtraction(said(...Array.from({ length: 500 }, (_, at) => ({ ...good, text: `note ${at}` }))));
+    assert.deepEqual(parseExtraction(answerWith(item, good)), { memories: [good], refused: 1 }, JSON.stringify(item));
+  const many = parseExtraction(
+    answerWith(...Array.from({ length: 500 }, (_, at) => ({ ...good, text: `note ${at}` }))),
+  );
   assert.deepEqual([many.memories.length, many.refused], [8, 492]);
 });
 

@@ -35,9 +35,9 @@ test('every text that is not blank has a normalized form', () => {
     fc.property(
       fc.string({ unit: 'grapheme', minLength: 1, maxLength: 80 }).filter((text) => text.trim() !== ''),
       (text) => {
-        const gist = normalizeText(text);
-        assert.notEqual(gist, '');
-        assert.equal(normalizeText(`  ${text}\n`), gist);
+        const normalized = normalizeText(text);
+        assert.notEqual(normalized, '');
+        assert.equal(normalizeText(`  ${text}\n`), normalized);
       },
     ),
   );

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { fuse, type RankingInput, recencyOf, scoreOf, strengthened } from './ranking.ts';
 
 const share = fc.double({ min: 0, max: 1, noNaN: true });
-const standing: fc.Arbitrary<RankingInput> = fc.record({
+const rankingInput: fc.Arbitrary<RankingInput> = fc.record({
   relevance: share,
   salience: share,
   ageMs: fc.integer({ min: -1_000_000, max: 1e12 }),
@@ -13,7 +13,7 @@ const standing: fc.Arbitrary<RankingInput> = fc.record({
 
 test('a more relevant, more salient, more recent or not contradicted memory never scores less', () => {
   fc.assert(
-    fc.property(standing, share, fc.nat(), (one, more, younger) => {
+    fc.property(rankingInput, share, fc.nat(), (one, more, younger) => {
       const better = (change: Partial<RankingInput>) => assert.ok(scoreOf({ ...one, ...change }) >= scoreOf(one));
       better({ relevance: Math.max(one.relevance, more) });
       better({ salience: Math.max(one.salience, more) });

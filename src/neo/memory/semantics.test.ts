@@ -163,7 +163,7 @@ test('an endpoint that refuses everything is not called for every memory', async
   assert.ok(server.requests.length <= 6, String(server.requests.length));
 });
 
-test("when the model's dimensions change, all vectors are made anew", async (t) => {
+test("when the model's dimensions change, all vectors are made again", async (t) => {
   const { semantics, cortex, missing, ask, server } = await workbench(t);
   semantics.wake();
   await eventually('no vector is missing', () => missing() === 0);

@@ -67,7 +67,7 @@ export function createSemantics({ cortex, embed, model, clock, log }: SemanticsO
   let cancelRetry: (() => void) | undefined;
   let working: Promise<void> | undefined;
 
-  /** The model makes vectors of these dimensions; if they changed, all vectors are made anew. */
+  /** The model makes vectors of these dimensions; if they changed, all vectors are made again. */
   function enter(dimensions: number): string {
     const present = `${model}/${dimensions}`;
     if (space !== present) {

@@ -54,7 +54,7 @@ function grams(run: string): { single: string[]; pairs: string[] } {
 }
 
 /**
- * The words of a text in order, repeated ones too. `asked`: a run of characters gives its pairs alone, which are more
+ * The words of a text in order, repeated ones too. `forQuery`: a run of characters gives its pairs alone, which are more
  * specific.
  */
 function* splitWords(text: string, forQuery: boolean): Generator<string> {

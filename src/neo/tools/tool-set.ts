@@ -167,7 +167,7 @@ export function createToolSet(options: ToolSetOptions): ToolSurface {
   let sorted: readonly HostTool[] = [];
   let latest = bind(sorted, patterns);
 
-  /** The current tools; sorted anew only when the host's tools have changed. */
+  /** The current tools; sorted again only when the host's tools have changed. */
   function bound(): Bound {
     const tools = host?.tools() ?? [];
     if (tools !== sorted) {

@@ -24,12 +24,12 @@ for (let n = Number(first); n < Number(first) + Number(count); n++) {
   await learner.offer(doneTurn(`t${n}`));
   process.stdout.write(`t${n}\n`);
 }
-const look = () => {
+const check = () => {
   if (cortex.lessons.counts().waiting === 0) {
     process.stdout.write('settled\n');
     void learner.close().then(() => cortex.close());
     return;
   }
-  setTimeout(look, 5);
+  setTimeout(check, 5);
 };
-look();
+check();
