@@ -17,7 +17,7 @@ function shown(result: string): string {
   return result.startsWith('"') ? (JSON.parse(result) as string) : result;
 }
 
-const NO_APPROVER = 'No approver was there, so it was called off; ask again when the user is present.';
+const NO_APPROVER = 'No approver was there, so it was cancelled; ask again when the user is present.';
 
 /** @param unattended whether it was cancelled because no approver was listening */
 export function renderOutcome(intentId: string, { value, text }: Told<IntentState>, unattended: boolean): ToolAnswer {
