@@ -92,7 +92,7 @@ export const neoSettingsSchema = z.object({
   NEO_REPEAT_SECONDS: wholeNumber(0, REPEAT_SECONDS_MAX).default(REPEAT_SECONDS),
   /** The first delay before a wake's turn is retried after a temporary failure; it doubles each time. 0: never. */
   NEO_RETRY_SECONDS: wholeNumber(0, 24 * 3600).default(RETRY_POLICY.firstMs / 1000),
-  /** How long it is retried. */
+  /** How long such a turn is retried. */
   NEO_RETRY_HOURS: wholeNumber(0, 24 * 30).default(RETRY_POLICY.giveUpMs / 3600_000),
   /** The size of the model's context; compaction keeps it below. */
   NEO_CONTEXT_TOKENS: wholeNumber(4000, 10_000_000).default(128_000),
