@@ -86,8 +86,8 @@ function withProgram(spec: ServerSpec, { programs = {}, programFolders = [] }: S
   if (link.kind !== 'stdio') return spec;
   const [program, ...args] = link.command;
   if (!Object.hasOwn(programs, program)) return spec;
-  const room = link.sandboxView && { ...link.sandboxView, readable: programFolders };
-  return { ...spec, link: { ...link, command: [...programs[program]!, ...args], sandboxView: room } };
+  const view = link.sandboxView && { ...link.sandboxView, readable: programFolders };
+  return { ...spec, link: { ...link, command: [...programs[program]!, ...args], sandboxView: view } };
 }
 
 /** The error that stops the start with this outcome; `undefined` when it continues. */
