@@ -97,7 +97,7 @@ test('a wake that met an endpoint that was away has its turn when it is back, on
   assert.equal(answered, 1, 'one turn, one answer');
   const asked = model.requests.findLast(({ body }) => JSON.stringify(body.messages).includes(WORDS));
   const words = asked!.body.messages.at(-1)!.content;
-  assert.match(words, /An alarm that a person set for you has rung; the message is what they wrote then/);
+  assert.match(words, /An alarm that a person set for you has fired; the message is what they wrote then/);
   assert.match(words, /The person's message/);
   const again = await run('alarm', 'redrive', id);
   assert.match(again.stderr, /its last turn is done/);

@@ -73,7 +73,7 @@ describe('reveille neo tools', () => {
     const { status, stderr } = await reveille(home, ['neo', 'tools'], { env: { NEO_MANIFEST: path } });
     assert.equal(status, 1);
     assert.match(stderr, /"transfer" is not declared/);
-    assert.match(stderr, /"listen" is declared in the manifest and the server does not have it/);
+    assert.match(stderr, /"listen" is declared in the manifest, but the server does not have it/);
   });
 });
 
@@ -101,7 +101,10 @@ describe('reveille tools pin', () => {
     writeFileSync(join(home, 'agent.lock.json'), lock.replace(/"look": ".{64}"/, `"look": "${'0'.repeat(64)}"`));
     const refused = await reveille(home, ['neo', 'tools'], { env: { NEO_MANIFEST: path } });
     assert.equal(refused.status, 1);
-    assert.match(refused.stderr, /"look" has another description or schema than the pinned one.*reveille tools pin/);
+    assert.match(
+      refused.stderr,
+      /"look" differs in description or schema from the pinned definition.*reveille tools pin/,
+    );
     const { stdout } = await reveille(home, ['tools', 'pin', path]);
     assert.match(stdout, /changed +s\/look\n$/);
     assert.equal(readFileSync(join(home, 'agent.lock.json'), 'utf8'), lock);

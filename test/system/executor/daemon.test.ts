@@ -110,7 +110,7 @@ test('a manifest that disagrees with its server stops the start with every diffe
     code: 'conflict',
     message:
       'server "ledger": "simulate" is not declared in the manifest\n' +
-      'server "ledger": "pretend" is declared in the manifest and the server does not have it',
+      'server "ledger": "pretend" is declared in the manifest, but the server does not have it',
   });
   const mended = await startedExecutor(t, folder);
   const gate = await callerOf(mended, 'ada').waiting(id);

@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ManualClock } from '../kit/clock/testing/manual-clock.ts';
-import { beginSpeech } from './answer.ts';
+import { createReplyStream } from './answer.ts';
 
 function workbench() {
   const clock = new ManualClock();
   const written: [number, string][] = [];
-  return { clock, written, speech: beginSpeech(clock, (offset, text) => written.push([offset, text])) };
+  return { clock, written, speech: createReplyStream(clock, (offset, text) => written.push([offset, text])) };
 }
 
-test('pieces that come within 50 ms are written as one, each at its offset in the reply', async () => {
+test('pieces that arrive within 50 ms are written as one, each at its offset in the reply', async () => {
   const { clock, written, speech } = workbench();
   speech.add('Good ');
   speech.add('morning');
@@ -25,13 +25,13 @@ test('pieces that come within 50 ms are written as one, each at its offset in th
   assert.equal(clock.timers, 0);
 });
 
-test('a large piece is not held back', () => {
+test('a large piece is written at once', () => {
   const { written, speech } = workbench();
   speech.add('x'.repeat(5000));
   assert.equal(written.length, 1);
 });
 
-test('a reply that begins anew is written from offset 0 again', async () => {
+test('a reply that begins again is written from offset 0', async () => {
   const { clock, written, speech } = workbench();
   speech.add('half of a');
   await clock.advance(50);
@@ -51,7 +51,7 @@ test('a reply without text writes nothing', () => {
   assert.deepEqual(written, []);
 });
 
-test('what was said in an earlier step is written, though another text takes its place', () => {
+test('the text of an earlier step is written, though another text replaces it', () => {
   const { clock, written, speech } = workbench();
   speech.add('Let me look.');
   speech.nextStep();

@@ -21,19 +21,19 @@ const KILLS = rounds(3, 8);
 type Taken = { turnId: string; ok: boolean | undefined };
 
 /**
- * A chronosd of sorts that takes what is signed as it should be, and now and then refuses, hangs up, or answers after
- * its work.
+ * A simulated chronosd. It checks the signature, and now and then refuses, closes the connection, or answers after
+ * processing.
  */
 async function startReceiver(t: TestContext, dice: Dice) {
   const finished = new Map<string, Taken[]>();
-  let moody = true;
+  let misbehaves = true;
   const server = createServer(async (request, response) => {
     const body = await text(request);
     const headers = request.headers as Record<string, string>;
     const verdict = verifyWebhook({ headers, body, secrets: [receiptKey(TOKEN)], nowMs: systemClock.now() });
-    const mood = moody ? dice(6) : 5;
-    if (mood === 0) return void request.socket.destroy();
-    if (mood === 1) return void response.writeHead(503).end('{}');
+    const behaviour = misbehaves ? dice(6) : 5;
+    if (behaviour === 0) return void request.socket.destroy();
+    if (behaviour === 1) return void response.writeHead(503).end('{}');
     const { receipts } = JSON.parse(body) as { receipts: { stage: string; turn_id: string; ok?: boolean }[] };
     assert.ok(verdict.ok);
     for (const { stage, turn_id: turnId, ok } of receipts) {
@@ -41,7 +41,7 @@ async function startReceiver(t: TestContext, dice: Dice) {
       const fireId = headers['webhook-id']!;
       finished.set(fireId, [...(finished.get(fireId) ?? []), { turnId, ok }]);
     }
-    if (mood === 2) return void request.socket.destroy();
+    if (behaviour === 2) return void request.socket.destroy();
     response.end('{}');
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -50,13 +50,13 @@ async function startReceiver(t: TestContext, dice: Dice) {
     server.close();
   });
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const calm = () => {
-    moody = false;
+  const behaveWell = () => {
+    misbehaves = false;
   };
-  return { finished, url, calm };
+  return { finished, url, behaveWell };
 }
 
-/** Sends wakes until the daemon is gone; keeps the fires that were acknowledged, with their turns, and tells of the first. */
+/** Sends wakes until the daemon has ended; stores the acknowledged fires with their turns, and reports the first. */
 async function sendUntilGone(
   neo: NeoChild,
   dice: Dice,
@@ -75,9 +75,9 @@ async function sendUntilGone(
   }
 }
 
-test(`${KILLS} times killed at any moment, to a chronosd that has its moods: the end of every turn is reported`, async (t) => {
+test(`${KILLS} kills at random moments with an unreliable chronosd: the end of every turn is reported`, async (t) => {
   const dice = diceOf(t);
-  const { finished, url, calm } = await startReceiver(t, dice);
+  const { finished, url, behaveWell } = await startReceiver(t, dice);
   const endpoint = await modelEndpoint(t, saying('answered'));
   const env = { NEO_MODEL: 'm', NEO_MODEL_BASE_URL: endpoint.baseUrl, NEO_CHRONOS_URL: url };
   const dataDir = temporaryFolder(t);
@@ -91,7 +91,7 @@ test(`${KILLS} times killed at any moment, to a chronosd that has its moods: the
     await neo.end('SIGKILL');
     await sending;
   }
-  calm();
+  behaveWell();
   const last = await neoChild(dataDir, env);
   t.after(() => last.end('SIGKILL'));
   const until = performance.now() + 60_000;

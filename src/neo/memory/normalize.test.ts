@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { gistOf } from './words.ts';
+import { normalizeText } from './words.ts';
 
-const same = (one: string, other: string) => gistOf(one) === gistOf(other);
+const same = (one: string, other: string) => normalizeText(one) === normalizeText(other);
 
 test('letter case, punctuation at the edges, articles and spacing do not make another memory', () => {
   for (const [one, other] of [
@@ -30,20 +30,20 @@ test('numbers, negations, word order, identifiers and their letter case do', () 
     assert.ok(!same(one, other), `${one} / ${other}`);
 });
 
-test('any text that is not blank has a gist', () => {
+test('every text that is not blank has a normalized form', () => {
   fc.assert(
     fc.property(
       fc.string({ unit: 'grapheme', minLength: 1, maxLength: 80 }).filter((text) => text.trim() !== ''),
       (text) => {
-        const gist = gistOf(text);
-        assert.notEqual(gist, '');
-        assert.equal(gistOf(`  ${text}\n`), gist);
+        const normalized = normalizeText(text);
+        assert.notEqual(normalized, '');
+        assert.equal(normalizeText(`  ${text}\n`), normalized);
       },
     ),
   );
 });
 
-test('texts of different numbers never meet', () => {
+test('texts with different numbers never have the same form', () => {
   fc.assert(
     fc.property(fc.integer(), fc.integer(), (one, other) => {
       fc.pre(one !== other);

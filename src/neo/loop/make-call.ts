@@ -1,13 +1,13 @@
-/** Making one call: reading its arguments, the recovery ladder, and what the model is told when it comes to nothing. */
+/** Makes one call: parses its arguments, retries it, and writes the text for the model when it fails. */
 import { type Clock, orAborted, wait } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import type { ModelToolCall } from '../../kit/model/model.ts';
 import { type ToolAnswer, type ToolCallContext, ToolFailure, type ToolSurface, textAnswer } from '../tools/surface.ts';
 
-/** Read arguments, or a sentence for the model about what is wrong with them. */
-type ReadArguments = { readonly args: Record<string, unknown> } | { readonly wrong: string };
+/** Parsed arguments, or a sentence for the model about their error. */
+type ParsedArguments = { readonly args: Record<string, unknown> } | { readonly problem: string };
 
-/** The longest arguments of one call, in UTF-16 units; larger things belong into files. */
+/** The longest arguments of one call, in UTF-16 units; larger data belongs into files. */
 const LONGEST_ARGUMENTS = 256 * 1024;
 
 const significantDigits = (decimal: string) =>
@@ -16,14 +16,12 @@ const significantDigits = (decimal: string) =>
     .replace(/[-.]/g, '')
     .replace(/^0+|0+$/g, '');
 
-/** Whether JavaScript carries a number as it was written. */
+/** Whether JavaScript represents a number as it was written. */
 function isExact(value: number, source: string): boolean {
   return Number.isFinite(value) && significantDigits(source) === significantDigits(String(value));
 }
 
-/**
- * JSON as this Node has it: the types do not know yet that revivers are given source texts, and that these can be kept.
- */
+/** JSON as in this version of Node: its types lack the source text argument of revivers, and `rawJSON`. */
 const sourceJson = JSON as unknown as {
   parse(
     text: string,
@@ -32,7 +30,7 @@ const sourceJson = JSON as unknown as {
   rawJSON(text: string): object;
 };
 
-/** A tool must never be handed a rounded id or amount: a number that would be is passed on as the text that it is. */
+/** A tool must never get a rounded id or amount. A number that would be rounded is passed on as its source text. */
 function exactly(_key: string, value: unknown, { source }: { readonly source?: string }): unknown {
   if (typeof value !== 'number' || source === undefined || isExact(value, source)) return value;
   return sourceJson.rawJSON(source);
@@ -44,29 +42,29 @@ function kindOf(value: unknown): string {
 }
 
 /**
- * Reads the arguments of a call. Written as JSON again they have every digit that they were given.
+ * Parses the arguments of a call. Serialized again they keep all their digits.
  *
- * @param input JSON source text; nothing counts as no arguments
+ * @param input JSON source text; an empty text counts as no arguments
  */
-function readArguments(input: string): ReadArguments {
+function parseArguments(input: string): ParsedArguments {
   if (input.length > LONGEST_ARGUMENTS) {
-    return { wrong: `the arguments must have at most ${LONGEST_ARGUMENTS} characters (they have ${input.length})` };
+    return { problem: `the arguments must have at most ${LONGEST_ARGUMENTS} characters (they have ${input.length})` };
   }
   if (input.trim() === '') return { args: {} };
   let value: unknown;
   try {
     value = sourceJson.parse(input, exactly);
   } catch (error) {
-    const why = error instanceof Error ? error.message : 'not JSON';
-    return { wrong: `the arguments must be a JSON object (${why})` };
+    const reason = error instanceof Error ? error.message : 'not JSON';
+    return { problem: `the arguments must be a JSON object (${reason})` };
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return { wrong: `the arguments must be a JSON object (got ${kindOf(value)})` };
+    return { problem: `the arguments must be a JSON object (got ${kindOf(value)})` };
   }
   return { args: value as Record<string, unknown> };
 }
 
-/** Pauses before a call that may be repeated is made again after a failure on its way. */
+/** Delays before a repeatable call is made again after a transport failure. */
 const RETRY_DELAYS_MS = [250, 1000, 4000];
 
 export type CallMakingOptions = {
@@ -75,7 +73,7 @@ export type CallMakingOptions = {
   log: Logger;
 };
 
-/** What the model is told of a call that no answer came back of. */
+/** The text for the model about a call without an answer. */
 function failureSentence({ message, mayHaveRun }: ToolFailure, tries: number): string {
   const how = tries > 1 ? ` (tried ${tries} times)` : '';
   const effect = mayHaveRun
@@ -85,8 +83,8 @@ function failureSentence({ message, mayHaveRun }: ToolFailure, tries: number): s
 }
 
 /**
- * Makes a call. A failure on the way is met by trying again when the tool says that its calls may be repeated; every
- * other failure is an answer that the model sees.
+ * Makes a call. A transport failure is retried if the tool declares its calls repeatable; every other failure is an
+ * answer for the model.
  *
  * @throws the signal's reason when it aborts; nothing else
  */
@@ -96,16 +94,16 @@ export async function makeCall(
   { surface, clock, log }: CallMakingOptions,
 ): Promise<ToolAnswer> {
   const { signal } = context;
-  const read = readArguments(call.input);
-  if ('wrong' in read) return textAnswer(read.wrong, true);
+  const read = parseArguments(call.input);
+  if ('problem' in read) return textAnswer(read.problem, true);
   for (let tries = 1; ; tries++) {
     try {
       return await orAborted(surface.dispatch(call.name, read.args, context), signal);
     } catch (thrown) {
       if (signal.aborted) throw signal.reason;
       if (!(thrown instanceof ToolFailure)) {
-        log.error({ err: thrown, call_id: context.callId, tool: call.name }, 'a tool call failed on our side');
-        return textAnswer('the call failed on our side; whether it took effect is not known', true);
+        log.error({ err: thrown, call_id: context.callId, tool: call.name }, 'a tool call failed by an internal error');
+        return textAnswer('the call failed by an internal error; whether it took effect is not known', true);
       }
       const delayMs = thrown.repeatable ? RETRY_DELAYS_MS[tries - 1] : undefined;
       if (delayMs === undefined) return textAnswer(failureSentence(thrown, tries), true);

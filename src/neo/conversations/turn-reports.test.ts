@@ -8,14 +8,14 @@ import { type ConversationStore, openConversationStore } from './store.ts';
 function workbench(t: TestContext, keeps = true) {
   const clock = new ManualClock();
   const dataDir = temporaryFolder(t);
-  let rung = 0;
+  let notifications = 0;
   const open = () => {
-    const onReceipt = keeps ? { onReceipt: () => void rung++ } : {};
-    const store = openConversationStore({ dataDir, clock, ...onReceipt });
+    const onTurnReport = keeps ? { onTurnReport: () => void notifications++ } : {};
+    const store = openConversationStore({ dataDir, clock, ...onTurnReport });
     t.after(() => store.close());
     return store;
   };
-  return { clock, open, rung: () => rung };
+  return { clock, open, notifications: () => notifications };
 }
 
 const FIRE = '0197f5a0-0000-7000-8000-000000000001@1';
@@ -35,16 +35,16 @@ const waiting = (store: ConversationStore) => store.outbox.waiting({ after: 0, l
 const stages = (store: ConversationStore) =>
   waiting(store).map(({ userId, fireId, report }) => [userId, fireId, report.stage, report.outcome]);
 
-test('a wake leaves a receipt of its start and one of its end, until they are taken out', async (t) => {
-  const { clock, open, rung } = workbench(t);
+test('a wake creates a report of its start and one of its end, which are kept until they are removed', async (t) => {
+  const { clock, open, notifications } = workbench(t);
   const store = open();
   await store.accept(wake());
   assert.deepEqual(waiting(store), []);
   const turn = (await store.beginNext('c1'))!;
-  assert.equal(rung(), 1);
+  assert.equal(notifications(), 1);
   await clock.advance(500);
   await store.finish(turn, { status: 'failed', error: 'no model', model: 'm' }, '');
-  assert.equal(rung(), 2);
+  assert.equal(notifications(), 2);
   const [started, finished] = waiting(store);
   const about = { turnId: 't1', conversationId: 'c1', retryAt: null, reply: null };
   const at = clock.now();
@@ -57,7 +57,7 @@ test('a wake leaves a receipt of its start and one of its end, until they are ta
   assert.deepEqual(stages(again), [['alice', FIRE, 'turn_finished', 'failed']]);
 });
 
-test('a turn that runs again is no news; one that is given up is', async (t) => {
+test('a repeated start of a turn is not reported; a turn that is given up is', async (t) => {
   const { open } = workbench(t);
   let store = open();
   await store.accept(wake());
@@ -73,12 +73,12 @@ test('a turn that runs again is no news; one that is given up is', async (t) => 
   assert.match(waiting(store)[0]!.report.error ?? '', /was stopped 3 times/);
 });
 
-test('nothing is kept of what a person says, of a wake that does not name its user, or without somebody to tell', async (t) => {
+test("nothing is reported for a person's message, for a wake without a user, or without a recipient", async (t) => {
   const { open } = workbench(t);
   const store = open();
-  const { userId: _, ...nobodys } = wake();
+  const { userId: _, ...withoutUser } = wake();
   for (const turn of [
-    nobodys,
+    withoutUser,
     { id: 't2', conversationId: 'c2', origin: 'user', message: 'hi', createdAt: 0 } as const,
   ]) {
     await store.accept(turn);
@@ -87,8 +87,12 @@ test('nothing is kept of what a person says, of a wake that does not name its us
   }
   assert.deepEqual(waiting(store), []);
 
-  const quiet = workbench(t, false).open();
-  await quiet.accept(wake());
-  await quiet.finish((await quiet.beginNext('c1'))!, { status: 'done', reply: 'hi', model: 'm' }, '');
-  assert.deepEqual(waiting(quiet), []);
+  const withoutListener = workbench(t, false).open();
+  await withoutListener.accept(wake());
+  await withoutListener.finish(
+    (await withoutListener.beginNext('c1'))!,
+    { status: 'done', reply: 'hi', model: 'm' },
+    '',
+  );
+  assert.deepEqual(waiting(withoutListener), []);
 });

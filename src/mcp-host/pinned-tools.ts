@@ -1,15 +1,15 @@
 /**
- * What was agreed on about a server's tools: the names that its manifest declares, the definitions that the lock beside
- * it pins.
+ * Checks a server's tools against the names that its manifest declares and the definitions that the lock beside it
+ * pins.
  */
 import type { DeclaredTool, ServerSpec } from './manifest.ts';
 import type { ToolDefinition } from './tool-definition.ts';
 import { pinDifferences, type ToolPins } from './tool-lock.ts';
 
-/** A server's tools are not those that it may have. */
-export class Mismatch extends Error {
-  override name = 'Mismatch';
-  /** A sentence about each tool that differs. */
+/** The server's tools differ from the declared or pinned tools. */
+export class ToolMismatch extends Error {
+  override name = 'ToolMismatch';
+  /** One sentence for each tool that differs. */
   readonly differences: readonly string[];
 
   constructor(differences: readonly string[]) {
@@ -18,38 +18,38 @@ export class Mismatch extends Error {
   }
 }
 
-export class Agreement {
+export class PinnedTools {
   readonly #declared: ServerSpec['tools'];
   readonly #pins: ToolPins | undefined;
 
-  /** @param pins the definitions that were agreed on; `undefined` where the lock does not name the server */
+  /** @param pins the pinned definitions; `undefined` where the lock does not name the server */
   constructor({ tools }: ServerSpec, pins: ToolPins | undefined) {
     this.#declared = tools;
     this.#pins = pins;
   }
 
-  /** Whether nothing was agreed on: then the server may have whatever tools it likes, each once. */
+  /** Whether nothing is declared or pinned. Then the server may have any tools, each name once. */
   get isEmpty(): boolean {
     return this.#declared === undefined && this.#pins === undefined;
   }
 
-  /** A sentence about each tool that differs; none when they are as agreed. */
+  /** One sentence for each tool that differs; empty when none does. */
   differences(live: readonly ToolDefinition[]): string[] {
-    return [...bijectionDifferences(this.#declared, live), ...pinDifferences(this.#pins, live)];
+    return [...nameDifferences(this.#declared, live), ...pinDifferences(this.#pins, live)];
   }
 
-  /** @throws Mismatch when the tools are not as agreed */
+  /** @throws Mismatch when a tool differs */
   check(live: readonly ToolDefinition[]): void {
     const differences = this.differences(live);
-    if (differences.length > 0) throw new Mismatch(differences);
+    if (differences.length > 0) throw new ToolMismatch(differences);
   }
 }
 
 /**
- * @param declared `undefined`: whatever the server has is right, as long as no name is there twice
- * @returns a sentence about each tool that differs; none when they are the same
+ * @param declared `undefined` accepts any tools, as long as no name is listed twice
+ * @returns one sentence for each tool that differs; empty when none does
  */
-function bijectionDifferences(
+function nameDifferences(
   declared: ReadonlyMap<string, DeclaredTool> | undefined,
   live: readonly ToolDefinition[],
 ): string[] {
@@ -63,7 +63,7 @@ function bijectionDifferences(
   }
   for (const name of declared?.keys() ?? []) {
     if (!seen.has(name))
-      found.push(`${JSON.stringify(name)} is declared in the manifest and the server does not have it`);
+      found.push(`${JSON.stringify(name)} is declared in the manifest, but the server does not have it`);
   }
   return found;
 }
