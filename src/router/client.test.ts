@@ -24,7 +24,7 @@ async function askOf(t: TestContext, answer: (request: IncomingMessage, response
 const unavailable = (words: RegExp) => (thrown: unknown) =>
   thrown instanceof ReveilleError && thrown.code === 'unavailable' && thrown.retryable && words.test(thrown.message);
 
-test('the keys are asked of the router that wakes are posted to, under the wake token', async (t) => {
+test('the keys are requested from the router that receives wakes, with the wake token', async (t) => {
   let seen: unknown[] = [];
   const ask = await askOf(t, (request, response) => {
     seen = [request.method, request.url, request.headers.authorization];
@@ -34,14 +34,14 @@ test('the keys are asked of the router that wakes are posted to, under the wake 
   assert.deepEqual(seen, ['GET', '/internal/receipt-keys/a.da', 'Bearer the wake token']);
 });
 
-test('a user without a machine has none', async (t) => {
+test('a user without a machine has no keys', async (t) => {
   const ask = await askOf(t, (_, response) => {
     response.writeHead(404).end(errorEnvelope(new ReveilleError('not_found', 'there is no machine for ada')));
   });
   assert.equal(await ask('ada'), undefined);
 });
 
-test('every other answer, and none, means that nobody can tell at present', async (t) => {
+test('every other answer, and no answer, means that the keys are unavailable now', async (t) => {
   const failure = (error: ReveilleError) => (_: IncomingMessage, response: ServerResponse) =>
     void response.writeHead(error.status).end(errorEnvelope(error));
   const cases: [answer: (request: IncomingMessage, response: ServerResponse) => void, words: RegExp][] = [

@@ -14,7 +14,7 @@ const said = (settings: Record<string, string>) => {
   return '';
 };
 
-test('the defaults are those of the contract', () => {
+test('the defaults match the contract', () => {
   const config = parseRouterConfig({ ...secrets, REVEILLE_HOME: '/home/a/.reveille' });
   assert.deepEqual(config, {
     host: '127.0.0.1',
@@ -47,7 +47,7 @@ test('the defaults are those of the contract', () => {
   assert.ok(Object.isFrozen(config));
 });
 
-test('missing secrets stop the start with their names, but not in development on loopback', () => {
+test('missing secrets stop the start with their names, except in development on loopback', () => {
   const dir = { ROUTER_DATA_DIR: '/d' };
   assert.match(said(dir), /ROUTER_WAKE_TOKEN and ROUTER_ADMIN_TOKEN are not set/);
   assert.match(said({ ...dir, ROUTER_WAKE_TOKEN: secrets.ROUTER_WAKE_TOKEN }), /^ROUTER_ADMIN_TOKEN is not set/);
@@ -60,7 +60,7 @@ test('missing secrets stop the start with their names, but not in development on
   );
 });
 
-test('a wrong value stops the start with its name, and a secret is not repeated', () => {
+test('an invalid value stops the start with its name, and a secret is not repeated', () => {
   assert.match(said({ ...secrets }), /ROUTER_DATA_DIR is not set, nor is REVEILLE_HOME/);
   assert.match(said({ ...secrets, ROUTER_DATA_DIR: '/d', ROUTER_PORT: '80a' }), /ROUTER_PORT must be .*\(got "80a"\)/);
   assert.match(said({ ...secrets, ROUTER_DATA_DIR: '/d', ROUTER_WAKE_TIMEOUT_MS: '0' }), /ROUTER_WAKE_TIMEOUT_MS/);
@@ -71,7 +71,7 @@ test('a wrong value stops the start with its name, and a secret is not repeated'
   assert.match(spoilt, /^FLY_API_TOKEN must be printable ASCII in one line$/);
 });
 
-test('the addresses of engines and clouds are taken as they are given', () => {
+test('the addresses of engines and clouds are used unchanged', () => {
   const given = {
     FLY_API_TOKEN: 'FlyV1 fm2_abc,fm2_def',
     FLY_API_BASE_URL: 'http://_api.internal:4280/',
@@ -90,7 +90,7 @@ test('the two tokens must differ', () => {
   assert.equal(message, 'ROUTER_WAKE_TOKEN and ROUTER_ADMIN_TOKEN are the same secret; give each one of its own');
 });
 
-test('a console that could not show alarms stops the start with what it lacks; who comes by TLS is known', () => {
+test('a console without alarm settings stops the start with the missing names; TLS users are recognized', () => {
   const on = { ...secrets, ROUTER_DATA_DIR: '/d', ROUTER_CONSOLE: '1' };
   assert.match(said(on), /ROUTER_CONSOLE is on, .*set ROUTER_CHRONOS_URL .* and ROUTER_CHRONOS_TOKEN .*, or leave/);
   const chronosd = {

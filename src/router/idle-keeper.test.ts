@@ -10,7 +10,7 @@ import { ShiftingClock } from './testing/shifting-clock.ts';
 
 const USER = 'alice';
 
-/** A machine that has been woken once and goes to sleep after a minute. */
+/** A machine that was woken once and goes to sleep after a minute. */
 async function awake(t: TestContext) {
   const clock = new ShiftingClock();
   const router = await startBench(t, { clock });
@@ -18,11 +18,11 @@ async function awake(t: TestContext) {
   await router.put(USER, fixtureMachine(folder, undefined, { idle_seconds: 60 }));
   assert.equal((await router.wake(USER)).status, 202);
   const looks = () => eventsOf(folder, 'health').length;
-  /** Moves the clock and waits until the daemon has been asked how it is. */
+  /** Advances the clock and waits for a health check of the daemon. */
   const advanceToLook = async (ms: number) => {
     const before = looks();
     clock.advance(ms);
-    await eventually('the daemon is asked', () => looks() > before);
+    await eventually('the health check of the daemon', () => looks() > before);
   };
   return {
     clock,
@@ -45,7 +45,7 @@ describe('an idle machine', () => {
     assert.equal(eventsOf(folder, 'start').length, 2);
   });
 
-  test('is left alone while it is busy or has something queued', async (t) => {
+  test('stays awake while it is busy or has queued work', async (t) => {
     const { folder, advanceToLook, running } = await awake(t);
     for (const state of ['busy', 'queued']) {
       writeFileSync(join(folder, state), '');
@@ -69,7 +69,7 @@ describe('an idle machine', () => {
     assert.equal(eventsOf(folder, 'start').length, 1);
   });
 
-  test('that a wake meets while it is put to sleep is waited for and started again; no wake is lost', async (t) => {
+  test('that is stopping when a wake arrives is started again after it; no wake is lost', async (t) => {
     const { clock, router, folder, running } = await awake(t);
     writeFileSync(join(folder, 'slow-end'), '');
     clock.advance(61_000);
@@ -88,18 +88,18 @@ describe('an idle machine', () => {
     );
   });
 
-  test('is not put to sleep under a wake that arrives while it is asked how it is', async (t) => {
+  test('is not put to sleep when a wake arrives during its health check', async (t) => {
     const { clock, router, folder } = await awake(t);
     for (let round = 1; round <= 5; round++) {
       clock.advance(61_000);
-      // The question is on its way; whichever comes first, the wake is delivered and nothing is started twice.
+      // The health check is under way. In either order, the wake is delivered and the machine is started once.
       assert.equal((await router.wake(USER)).status, 202);
     }
     assert.equal(eventsOf(folder, 'chat').length, 6);
     assert.equal(eventsOf(folder, 'second').length, 0);
   });
 
-  test('without an idle time stays awake, and an always-on one is never asked to sleep', async (t) => {
+  test('without an idle time stays awake, and an always-on one gets no health checks', async (t) => {
     const clock = new ShiftingClock();
     const router = await startBench(t, { clock });
     const folder = temporaryFolder(t);

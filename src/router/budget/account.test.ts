@@ -10,33 +10,33 @@ const NOW = Date.UTC(2026, 5, 15, 12);
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
-/** How much later than promised one may come. */
+/** The longest delay after the promised time, in milliseconds. */
 const SLACK = 500;
 
 const caller = (fireId: string, now: number, urgent = false): Caller => ({ fireId, urgent, now, probeMs: 30_000 });
 const held = (account: Account, budget: Budget, fireId: string, now: number, urgent = false) => {
   const verdict = account.ask(budget, caller(fireId, now, urgent));
-  assert.ok(!verdict.go, `${fireId} should be held`);
+  assert.ok(!verdict.go, `${fireId} should be deferred`);
   return verdict;
 };
 const goes = (account: Account, budget: Budget, fireId: string, now: number, urgent = false) =>
   assert.deepEqual(account.ask(budget, caller(fireId, now, urgent)), { go: true }, fireId);
 
 describe('an account', () => {
-  test('gives those it holds back a place each, and everybody goes at the first return', () => {
+  test('promises each deferred wake its own time, and every wake passes at its first return', () => {
     const budget: Budget = { wakes_per_hour: 3, min_gap_seconds: 60 };
     const account = new Account([]);
     goes(account, budget, 'a', NOW);
     const places = ['b', 'c', 'd', 'e'].map((fireId) => held(account, budget, fireId, NOW).until - NOW);
     assert.deepEqual(places, [MINUTE, 2 * MINUTE + SLACK, HOUR, HOUR + MINUTE + SLACK]);
-    // Coming a little late pushes nobody back.
+    // A small delay does not move another wake back.
     goes(account, budget, 'b', NOW + MINUTE + SLACK);
     goes(account, budget, 'c', NOW + places[1]!);
     goes(account, budget, 'd', NOW + HOUR);
     goes(account, budget, 'e', NOW + places[3]!);
   });
 
-  test('leaves those who ask before their time the place that they have', () => {
+  test('keeps the promised time of a wake that returns early', () => {
     const budget: Budget = { wakes_per_hour: 2, min_gap_seconds: 60 };
     const account = new Account([]);
     goes(account, budget, 'a', NOW);
@@ -46,7 +46,7 @@ describe('an account', () => {
     for (const [n, until] of again) assert.equal(until, places[n!], fires[n!]);
   });
 
-  test('says in words which rule holds a wake back', () => {
+  test('names the rule that defers a wake', () => {
     const reason = (budget: Budget, counted: number[], now = NOW) =>
       held(new Account(counted.map((at, n) => ({ fireId: `old${n}`, at }))), budget, 'x', now).reason;
     assert.equal(
@@ -74,7 +74,7 @@ describe('an account', () => {
     assert.match(held(account, budget, 'another', NOW, true).reason, /1 wake in the last hour/);
   });
 
-  test('does not count a fire twice, and lets one that may have been accepted pass at any time', () => {
+  test('counts a fire once, and always admits one that may have been accepted', () => {
     const budget: Budget = { wakes_per_hour: 1, quiet: { from: '12:30', to: '13:00', timezone: 'UTC' } };
     const account = new Account([{ fireId: 'a', at: NOW - MINUTE }]);
     goes(account, budget, 'a', NOW);
@@ -82,7 +82,7 @@ describe('an account', () => {
     assert.equal(held(account, budget, 'b', NOW).until, NOW + HOUR);
   });
 
-  test('gives the room of a wake that was not accepted to the next', () => {
+  test('gives the quota of a rejected wake to the next', () => {
     const budget: Budget = { wakes_per_hour: 1 };
     const account = new Account([]);
     goes(account, budget, 'a', NOW);
@@ -90,7 +90,7 @@ describe('an account', () => {
     goes(account, budget, 'b', NOW);
   });
 
-  test('gives up a place that nobody comes for', () => {
+  test('drops a promised time that was not used', () => {
     const budget: Budget = { min_gap_seconds: 600 };
     const account = new Account([{ fireId: 'old', at: NOW }]);
     assert.equal(held(account, budget, 'gone', NOW).until, NOW + 10 * MINUTE);
@@ -98,7 +98,7 @@ describe('an account', () => {
     goes(account, budget, 'fresh', NOW + 32 * MINUTE + SLACK);
   });
 
-  test('lets everybody in at last although all of them are always late', () => {
+  test('admits every wake in the end, even if all return late', () => {
     const budget: Budget = { min_gap_seconds: 60, wakes_per_hour: 12 };
     const account = new Account([]);
     const queue = Array.from({ length: 30 }, (_, n) => ({ fireId: `f${n}`, at: NOW }));
@@ -116,7 +116,7 @@ describe('an account', () => {
     assert.ok(accepted.at(-1)! - NOW < 4 * HOUR, 'not much later than they could be');
   });
 
-  test('never lets more in than any window allows, and lets everybody in at last, whatever comes when', () => {
+  test('never exceeds a limit in any window, and admits every wake in the end', () => {
     const budgets = fc.record(
       {
         wakes_per_hour: fc.integer({ min: 1, max: 5 }),
@@ -149,7 +149,7 @@ describe('an account', () => {
           return { at: clock, fireId: `f${n}`, urgent, taken };
         });
         for (let steps = 0; queue.length > 0; steps++) {
-          assert.ok(steps < 2000, 'somebody is held for ever');
+          assert.ok(steps < 2000, 'a wake is deferred for ever');
           queue.sort((one, other) => one.at - other.at);
           const wake = queue.shift()!;
           asked.set(wake.fireId, (asked.get(wake.fireId) ?? 0) + 1);
@@ -174,7 +174,7 @@ describe('an account', () => {
   });
 });
 
-describe('the breaker', () => {
+describe('the circuit breaker', () => {
   const budget: Budget = { breaker: { failures: 2, pause_seconds: 60 } };
   const fails = (account: Account, fireId: string, now: number, error = 'it died') => {
     goes(account, budget, fireId, now);
@@ -184,7 +184,7 @@ describe('the breaker', () => {
     account.uncount(fireId);
   };
 
-  test('opens with the last failure that is allowed, and says why', () => {
+  test('opens at the last allowed failure, and states the reason', () => {
     const account = new Account([]);
     fails(account, 'a', NOW);
     fails(account, 'a', NOW + SECOND, 'no such file');
@@ -197,7 +197,7 @@ describe('the breaker', () => {
     assert.match(held(account, budget, 'urgent', NOW + 2 * SECOND, true).reason, /failed to start/);
   });
 
-  test('then lets one try for all; its failure doubles the pause, up to an hour', () => {
+  test('then admits one probe; its failure doubles the pause, up to an hour', () => {
     const account = new Account([]);
     fails(account, 'a', NOW);
     let now = NOW;
@@ -210,13 +210,13 @@ describe('the breaker', () => {
     }
     assert.deepEqual(pauses, [1, 2, 4, 8, 16, 32, 60, 60]);
     goes(account, budget, 'a', now);
-    assert.equal(held(account, budget, 'b', now).until, now + 30_000, 'the others wait for what comes of it');
+    assert.equal(held(account, budget, 'b', now).until, now + 30_000, 'the others wait for the result of the probe');
     account.started();
     goes(account, budget, 'b', now);
     assert.ok(!account.isEmpty);
   });
 
-  test('counts starts that failed together as one, and a success takes all of them back', () => {
+  test('counts starts that failed together as one; a success resets the count', () => {
     const account = new Account([]);
     for (const fireId of ['a', 'b', 'c']) goes(account, budget, fireId, NOW);
     for (let n = 0; n < 3; n++) account.startFailed(budget, { since: 0, now: NOW, error: 'it died' });
@@ -227,7 +227,7 @@ describe('the breaker', () => {
     goes(account, budget, 'e', NOW);
   });
 
-  test('closes when the machine is changed, and what failed with the machine as it was does not count', () => {
+  test('closes when the machine changes; failures of the earlier specification do not count', () => {
     const account = new Account([]);
     fails(account, 'a', NOW);
     fails(account, 'a', NOW);
@@ -239,7 +239,7 @@ describe('the breaker', () => {
     goes(account, budget, 'b', NOW);
   });
 
-  test('is not stuck when the one that tries ends without an answer, or the clock is put back', () => {
+  test('does not block when the probe ends without an answer or the clock is set back', () => {
     const account = new Account([]);
     fails(account, 'a', NOW);
     fails(account, 'a', NOW);

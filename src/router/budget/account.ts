@@ -1,5 +1,6 @@
 /**
- * One user's account: the wakes that count, the places that were promised, the breaker. In memory; nothing here waits.
+ * The budget account of one user: counted wakes, promised times and the circuit breaker. It is in memory, and no call
+ * waits.
  */
 
 import { quietUntil } from '../../kit/clock/quiet-hours.ts';
@@ -10,42 +11,42 @@ import { type Breaker, CLOSED, failed, pausedUntil, trying, undecided } from './
 import { earliestFree, type Limit, LONGEST_SPAN_MS, limitsOf, type Taken } from './slots.ts';
 import type { CountedWake } from './wake-records.ts';
 
-/** Who comes this much after the instant they were promised pushes nobody behind them back. */
+/** A wake that returns within this time after its promised time does not delay later wakes, milliseconds. */
 const SLACK_MS = 500;
-/** A place that nobody has come for is given up after this long. */
+/** A promised time expires this long after it has passed, milliseconds. */
 const PROMISE_MS = 120_000;
-/** Beyond so many places in line, those who come later are told the last one's instant. */
+/** The most promised times an account keeps. Further wakes get the last promised time. */
 const LONGEST_LINE = 1000;
 
-/** A wake as an account sees it. */
+/** The members of a wake that the account reads. */
 export type Caller = { fireId: string; urgent: boolean; now: number; probeMs: number };
 
 export class Account {
-  /** By fire id, the instants at which they were let in. */
+  /** Admission times by fire id. */
   readonly #counted: Map<string, number>;
-  /** By fire id, the instants at which they may come back. */
+  /** Promised return times by fire id. */
   readonly #promised = new Map<string, number>();
   #breaker: Breaker = CLOSED;
-  /** How many failures have been counted: wakes that were let in before the last one failed together with it. */
+  /** The number of counted failures. Wakes that were admitted before the last failure failed together with it. */
   #failures = 0;
 
   constructor(counted: readonly CountedWake[]) {
     this.#counted = new Map(counted.map(({ fireId, at }) => [fireId, at]));
   }
 
-  /** Whether this fire was let in before and may have been accepted. */
+  /** Whether an earlier call of this fire was admitted and may have been accepted. */
   counts(fireId: string): boolean {
     return this.#counted.has(fireId);
   }
 
-  /** Nothing that would be missed. */
+  /** Whether the account holds no state that must be kept. */
   get isEmpty(): boolean {
     return this.#counted.size === 0 && this.#promised.size === 0 && this.#breaker === CLOSED;
   }
 
   /**
-   * Judges a wake: one that may go is counted from here on, one that may not keeps the place that it was told. What
-   * counts already goes without another count and at any time, for it may be under way; only the breaker holds it.
+   * Decides about a wake. An admitted wake is counted; a deferred one keeps its promised time. A fire that is counted
+   * already may be under way, so it passes at any time without another count. Only the circuit breaker defers it.
    */
   ask(budget: Budget, { fireId, urgent, now, probeMs }: Caller): Verdict {
     this.forgetBefore(now);
@@ -67,9 +68,8 @@ export class Account {
   }
 
   /**
-   * @param before only places before this instant. Who comes back at their time, however late, goes ahead of those who
-   *   were promised a
-   *   later one; otherwise people who are always late would send each other to the end of the line for ever
+   * @param before only promised times before this instant. A wake that returns at its time, however late, goes before
+   *   wakes with a later time. Otherwise wakes that are always late would push each other back for ever
    */
   #taken(before: number): Taken[] {
     const counted = [...this.#counted.values()].map((at) => ({ at, latest: at }));
@@ -78,12 +78,12 @@ export class Account {
     return [...counted, ...promised].sort((one, other) => one.at - other.at);
   }
 
-  /** The fire was not accepted after all. */
+  /** The target did not accept the fire. */
   uncount(fireId: string): void {
     this.#counted.delete(fireId);
   }
 
-  /** How many failures there have been; handed to {@link startFailed} by a wake that was let in now. */
+  /** The number of failures so far. An admitted wake passes it to {@link startFailed}. */
   get failures(): number {
     return this.#failures;
   }
@@ -92,56 +92,53 @@ export class Account {
     this.#breaker = CLOSED;
   }
 
-  /**
-   * The machine is another one now: what it failed at before, and what is still under way with it, says nothing about
-   * it.
-   */
+  /** The machine has changed. Earlier failures and starts under way do not count for the new specification. */
   machineChanged(): void {
     this.#failures++;
     this.#breaker = CLOSED;
   }
 
-  /** @param since {@link failures} when the wake was let in */
+  /** @param since {@link failures} at the admission of the wake */
   startFailed(budget: Budget, { since, now, error }: { since: number; now: number; error: string }): void {
     if (!budget.breaker || since !== this.#failures) return;
     this.#failures++;
     this.#breaker = failed(this.#breaker, budget.breaker, now, error);
   }
 
-  /** @param since {@link failures} when the wake was let in */
+  /** @param since {@link failures} at the admission of the wake */
   undecided(since: number): void {
     if (since === this.#failures) this.#breaker = undecided(this.#breaker);
   }
 
-  /** Forgets what no limit looks at any more, and places that nobody came for. */
+  /** Removes wakes that are older than every limit, and expired promised times. */
   forgetBefore(now: number): void {
     for (const [fireId, at] of this.#counted) if (at <= now - LONGEST_SPAN_MS) this.#counted.delete(fireId);
     for (const [fireId, at] of this.#promised) if (at <= now - PROMISE_MS) this.#promised.delete(fireId);
   }
 }
 
-/** What is known of a user when a wake arrives. */
+/** The state of a user at the arrival of a wake. */
 type Situation = {
   /** Epoch milliseconds. */
   now: number;
-  /** Wakes that count, and places that were promised to others, ascending. */
+  /** Counted wakes and the promised times of other wakes, ascending. */
   taken: readonly Taken[];
   breaker: Breaker;
-  /** How long one try at starting the machine takes at most. */
+  /** The longest duration of one attempt to start the machine, milliseconds. */
   probeMs: number;
   urgent: boolean;
 };
 
-/** `place`: the hold is a place among the others, to be kept for this wake. */
+/** `place`: whether `until` is a promised time to be kept for this wake. */
 export type Verdict = { go: true } | { go: false; until: number; reason: string; place: boolean };
 
 /**
- * Quiet hours and limits are asked in turn until both agree. They always do: quiet hours leave some minutes of most
+ * Alternates between quiet hours and limits until both agree. They always agree: quiet hours leave some minutes of most
  * days.
  */
 const ROUNDS = 1000;
 
-/** The first instant from `from` on that is not quiet and has room. */
+/** The first instant from `from` on that is outside quiet hours and within the limits. */
 function earliestAllowed(budget: Budget, limits: readonly Limit[], { taken, urgent }: Situation, from: number): number {
   let at = from;
   for (let round = 0; round < ROUNDS; round++) {
@@ -164,11 +161,9 @@ function limitReason({ name, count, spanMs }: Limit, until: number): string {
 }
 
 /**
- * Judges a wake.
+ * Decides about a wake.
  *
- * @returns `go`, or until when it is held back: first because the machine does not start, then because it is quiet,
- *   then because
- *   there have been enough
+ * @returns `go`, or the end of the deferral. Rules apply in this order: circuit breaker, quiet hours, limits
  */
 export function judge(budget: Budget, situation: Situation): Verdict {
   const { now, breaker, probeMs, taken, urgent } = situation;
@@ -191,13 +186,13 @@ export function judge(budget: Budget, situation: Situation): Verdict {
   return { go: false, until, reason: limitReason(limit!, until), place };
 }
 
-/** A wake that was let in by nothing but time: 429 with the instant at which it may come again. */
+/** A wake that only time admits: 429 with the instant at which it may be repeated. */
 export class HeldBack extends ReveilleError {
   /** Epoch milliseconds. */
   readonly until: number;
 
   constructor(why: string, until: number, now: number) {
-    super('rate_limited', `held back: ${why}`, { retryAfterSeconds: Math.max(1, Math.ceil((until - now) / 1000)) });
+    super('rate_limited', `deferred: ${why}`, { retryAfterSeconds: Math.max(1, Math.ceil((until - now) / 1000)) });
     this.until = until;
   }
 }

@@ -40,7 +40,7 @@ import { turnViewOf } from '../targets/turn.ts';
 import type { TurnStore } from '../targets/turn-store.ts';
 import { ROUTER_ROUTES } from './routes.ts';
 
-/** @throws ReveilleError `invalid_request` when it is no user id */
+/** @throws ReveilleError `invalid_request` for an invalid user id */
 export function userIdOf(c: HttpContext): string {
   const given = c.req.param('user_id');
   const label = labelSchema.safeParse(given);
@@ -59,7 +59,7 @@ type MachineRoutesOptions = {
   log: Logger;
 };
 
-/** A state change that an existing machine undergoes at an instant. */
+/** A state change of an existing machine at an instant. */
 type Change = (machine: Machine, now: number) => Machine;
 
 export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): void {
@@ -84,7 +84,7 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
     return machine;
   };
 
-  /** Changes the state, then waits until nothing of the machine runs. */
+  /** Changes the state, then waits until no process of the machine runs. */
   const changeAndStop = async (c: HttpContext, action: string, apply: Change): Promise<Response> => {
     const machine = await change(c, action, apply);
     const why = `the machine was ${machine.state}`;
@@ -118,7 +118,7 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
     const body = parseOrThrow(machinePutSchema, given, isSecretIn(given));
     const command = body.provider === 'command' ? body.spec : undefined;
     const why = 'run_as' in body.spec && body.spec.run_as ? cannotRunAs() : undefined;
-    if (why !== undefined) throw new ReveilleError('invalid_request', `spec.run_as cannot be had here: ${why}`);
+    if (why !== undefined) throw new ReveilleError('invalid_request', `spec.run_as is not available here: ${why}`);
     refuseAddress('url' in body.spec ? body.spec.url : undefined, 'spec.url');
     const missing = command ? await targets.check(command) : [];
     let minted: string | undefined;
@@ -173,16 +173,17 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
   });
 }
 
-/** Whose token is to be changed by hand after a rotation; a process is started again with the new one. */
+/** The providers whose token the operator must update after a rotation; a process restarts with the new one. */
 function whoMustLearn({ provider, spec }: Machine): string | undefined {
   if (descriptorOf(provider).handsToken || (provider === 'command' && spec.url === undefined)) return undefined;
-  if (provider === 'command') return 'the agent must be given the new token; until then it takes or believes nothing';
+  if (provider === 'command')
+    return 'the agent must be given the new token; until then it accepts no wake and trusts no signature';
   return `the daemon must be given the new token (provider ${provider}); until then it refuses wakes`;
 }
 
 const CHANGES_DEFAULT = 50;
 
-/** @param app with the admin token already asked for below `/admin` */
+/** @param app checks the admin token below `/admin` */
 function addChangeRoutes(app: HttpApp, registry: Registry): void {
   serve(app, ROUTER_ROUTES.listChanges, (c) => {
     const userId = userIdOf(c);
@@ -195,10 +196,10 @@ function addChangeRoutes(app: HttpApp, registry: Registry): void {
   });
 }
 
-/** A turn may carry a long answer. */
+/** A turn may contain a long reply. */
 const TURNS_DEFAULT = 20;
 
-/** @param app with the admin token already asked for below `/admin` */
+/** @param app checks the admin token below `/admin` */
 function addTurnRoutes(app: HttpApp, store: TurnStore): void {
   serve(app, ROUTER_ROUTES.listTurns, (c) => {
     const userId = userIdOf(c);
