@@ -1,6 +1,6 @@
 /**
- * The durable record of who owes a turn: machines whose daemon accepted a wake and has not been seen idle since, or has
- * said when it tries a turn again that failed.
+ * The durable record of pending turns. It has machines whose daemon accepted a wake and has not been seen idle since.
+ * It also has machines whose daemon announced a retry of a failed turn.
  */
 import type { StatementSync } from 'node:sqlite';
 import type { Logger } from '../../kit/log/log.ts';
@@ -30,7 +30,7 @@ export class OwedTurns {
     return this.#owing.has(userId);
   }
 
-  /** Whether the machine has to run for it by now, epoch milliseconds. */
+  /** Whether the machine has to run for its pending turn by now, epoch milliseconds. */
   isDue(userId: string, now: number): boolean {
     const owing = this.#owing.get(userId);
     return owing !== undefined && (owing.dueAt ?? now) <= now;
@@ -41,31 +41,35 @@ export class OwedTurns {
   }
 
   /**
-   * A wake was accepted. Resolves when that is on disk: at once for one who owed already. Never rejects: the wake was
-   * accepted, whatever the disk says, and the debt holds for as long as this router lives.
+   * A wake was accepted. Resolves when that is on disk: at once if a turn was pending already. Never rejects: the wake
+   * was accepted in any case, and this router keeps the entry in memory.
    */
   owe(userId: string): Promise<void> {
     const known = this.#owing.get(userId);
     return known && known.dueAt === undefined ? known.stored : this.#put(userId, undefined);
   }
 
-  /** All that is left to do is a turn that is tried again at `dueAt`, epoch milliseconds. */
+  /** The only remaining work is a turn that is retried at `dueAt`, epoch milliseconds. */
   defer(userId: string, dueAt: number): void {
     if (this.#owing.get(userId)?.dueAt !== dueAt) void this.#put(userId, dueAt);
   }
 
   #put(userId: string, dueAt: number | undefined): Promise<void> {
     const add = () => void this.#add.run(userId, dueAt ?? null);
-    const stored = this.#write(add, userId, 'that a machine owes a turn could not be stored; a restart forgets it');
+    const stored = this.#write(
+      add,
+      userId,
+      'a pending turn of a machine could not be stored; a restart of the router loses it',
+    );
     this.#owing.set(userId, { stored, dueAt });
     return stored;
   }
 
-  /** Everything is done, or the machine is gone. A record that stays on disk costs one start too many. */
+  /** All turns have ended, or the machine is deleted. A record that stays on disk costs one unnecessary start. */
   settle(userId: string): void {
     if (!this.#owing.delete(userId)) return;
     const remove = () => void this.#remove.run(userId);
-    void this.#write(remove, userId, 'that a machine owes no turn any more could not be stored');
+    void this.#write(remove, userId, 'the record of a pending turn could not be removed');
   }
 
   async #write(operation: () => void, userId: string, failure: string): Promise<void> {

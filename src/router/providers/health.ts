@@ -1,4 +1,4 @@
-/** Asking a daemon how it is. */
+/** Health checks of a daemon. */
 import type { Dispatcher } from 'undici';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
 import { below, exchange, Overdue, reasonOf } from '../../kit/http/exchange.ts';
@@ -6,36 +6,39 @@ import { parseForeignJson } from '../../wire/json.ts';
 import { type DaemonHealth, daemonHealthSchema } from '../../wire/wake.ts';
 import type { Place, Tell } from './provider.ts';
 
-/** `nextTurnAt`: when a turn has to be tried again, epoch milliseconds. */
+/** `nextTurnAt`: when a turn has to be retried, epoch milliseconds. */
 type Load = Pick<DaemonHealth, 'busy' | 'queued'> & { nextTurnAt?: number };
 
-/** What a look at a daemon showed; `silent`: there was no answer, and no refusal either. */
+/** The result of a health check; `silent`: neither an answer nor a refused connection. */
 export type Health = ({ healthy: true } & Load) | { healthy: false; silent: boolean; why: string };
 
-/** Whether the daemon answered, and has nothing to do now. */
+/** Whether the daemon answered and has no work now. */
 export function isIdle(health: Health): health is Extract<Health, { healthy: true }> {
   return health.healthy && !health.busy && health.queued === 0;
 }
 
 const LOOK_MS = 2000;
 const MAX_BYTES = 64 * 1024;
-/** The first pauses between looks, in milliseconds: a start of 30 ms must not be rounded up to the full interval. */
+/**
+ * The first pauses between health checks, in milliseconds. A start of 30 ms must not be rounded up to the full
+ * interval.
+ */
 const FIRST_PAUSE_MS = 5;
 
 export type HealthProbe = {
-  /** One look, of at most 2 seconds. Never rejects; a daemon that does not answer in time, or an abort, is silent. */
+  /** One health check of at most 2 seconds. Never rejects; a late answer or an abort is `silent`. */
   look(place: Place, healthPath: string | undefined, signal?: AbortSignal): Promise<Health>;
   /**
-   * Looks until the daemon is healthy; rejects with the signal's reason when it aborts first.
+   * Repeats the health check until the daemon is healthy. Rejects with the signal's reason when it aborts first.
    *
-   * @param place asked before each look: a daemon may say itself where it listens
-   * @param tell hears after each look why it is not
-   * @returns where it was found to be
+   * @param address read before each check: a daemon may report its port itself
+   * @param onProgress receives the reason after each failed check
+   * @returns the address of the healthy daemon
    */
   untilHealthy(place: () => Place, healthPath: string | undefined, signal: AbortSignal, tell?: Tell): Promise<Place>;
 };
 
-/** Reads the answer bare or in an envelope. What is neither says that the daemon is alive and no more. */
+/** Reads the answer with or without an envelope. An answer in neither form only shows that the daemon is alive. */
 function loadOf(body: Buffer): Load {
   let value: unknown;
   try {

@@ -1,4 +1,4 @@
-/** Provider `http`: a daemon that is always on, at an address that the operator gave. */
+/** Provider `http`: an always-on daemon at an address of the operator. */
 import { z } from 'zod';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { HttpMachine, Machine } from '../machines/machine.ts';
@@ -7,9 +7,9 @@ import type { HealthProbe } from './health.ts';
 import type { Provider } from './provider.ts';
 import { shownAddress, shownPath } from './redaction.ts';
 
-/** The base address of a daemon: its routes stand below it, so it has no query, and secrets travel in `token`. */
+/** The base address of a daemon. Its routes are below it, so it has no query. Secrets belong in `token`. */
 const baseUrl = z
-  // Without `abort` the next check would run on text that is no address.
+  // Without `abort` the next check would run on text that is not an address.
   .url({ protocol: /^https?$/, error: 'must be an http:// or https:// address', abort: true })
   .refine((text) => {
     const url = new URL(text);
@@ -44,9 +44,8 @@ function httpMachine(machine: Machine): HttpMachine {
 }
 
 /**
- * Starting is a look at the daemon's health. A daemon that refuses fails at once: whoever runs it brings it back, and
- * the alarm's retry ladder knows better when to come again than a wake that holds on. One that says nothing is looked
- * at again.
+ * A start is a health check. A refused connection fails at once: only the operator can start the daemon, and the
+ * alarm's retries wait longer than a wake can. A silent daemon is checked again.
  */
 export function createHttpProvider(probe: HealthProbe): Provider {
   return {

@@ -13,7 +13,7 @@ import { ListenerWatch, parseLsof } from './listeners.ts';
 const USER = 'alice';
 const isLinux = process.platform === 'linux';
 
-/** Somebody who took a port: a program that says yes to everything and keeps what it is told. */
+/** A program that takes a port, answers every request with success and records what it receives. */
 async function startStranger(t: TestContext, port: number) {
   const stranger = { heard: '', connections: 0, port: 0 };
   const server = createServer((socket) => {
@@ -33,8 +33,8 @@ async function startStranger(t: TestContext, port: number) {
 
 const portsOf = (folder: string) => eventsOf(folder, 'start').map(({ env }) => Number(env?.PORT));
 
-describe('what listens where a process machine should', () => {
-  test('a stranger who took the port before the program did hears not a byte; another port is tried', async (t) => {
+describe('a foreign listener on the port of a process machine', () => {
+  test('that took the port before the program receives no byte; another port is tried', async (t) => {
     const router = await startBench(t);
     const folder = temporaryFolder(t);
     await router.put(USER, fixtureMachine(folder, 'slow-once'));
@@ -47,17 +47,17 @@ describe('what listens where a process machine should', () => {
     const [first, second, ...more] = portsOf(folder);
     assert.deepEqual([first, more.length], [stranger.port, 0]);
     assert.notEqual(second, first);
-    assert.ok(!isAlive(eventsOf(folder, 'slow')[0]!.pid), 'the one without a port is ended');
+    assert.ok(!isAlive(eventsOf(folder, 'slow')[0]!.pid), 'the program without a port is ended');
     assert.equal(eventsOf(folder, 'chat').length, 1);
   });
 
-  test('a stranger who takes the port that a running program gave up hears nothing either', async (t) => {
+  test('that takes a port given up by the program receives nothing either', async (t) => {
     const router = await startBench(t);
     const folder = temporaryFolder(t);
     await router.put(USER, fixtureMachine(folder));
     assert.equal((await router.wake(USER)).status, 202);
     process.kill(eventsOf(folder, 'start')[0]!.pid, 'SIGUSR2');
-    await eventually('it listens no more', () => eventsOf(folder, 'deaf').length > 0);
+    await eventually('the program no longer listens', () => eventsOf(folder, 'deaf').length > 0);
     const stranger = await startStranger(t, portsOf(folder)[0]!);
     const answer = await router.wake(USER);
     assert.equal(stranger.heard, '');
@@ -66,7 +66,7 @@ describe('what listens where a process machine should', () => {
     assert.equal(eventsOf(folder, 'start').length, 2);
   });
 
-  test('on the port of the specification stops the start, with who it is', async (t) => {
+  test('on the port of the specification stops the start, and the error names the program', async (t) => {
     const router = await startBench(t);
     const stranger = await startStranger(t, 0);
     const machine = fixtureMachine(temporaryFolder(t));
@@ -81,7 +81,7 @@ describe('what listens where a process machine should', () => {
     assert.equal(stranger.heard, '');
   });
 
-  test('is the word of another program where the specification says that it listens for it', async (t) => {
+  test('is accepted when the specification allows a foreign listener', async (t) => {
     const router = await startBench(t);
     const folder = temporaryFolder(t);
     const machine = fixtureMachine(folder, 'slow-once');
@@ -94,8 +94,8 @@ describe('what listens where a process machine should', () => {
   });
 });
 
-describe('a daemon that says its port itself', () => {
-  test('is reached there, also by the next router when its own was killed', async (t) => {
+describe('a daemon that reports its port', () => {
+  test('is reached there, also by the next router after a crash', async (t) => {
     const dataDir = temporaryFolder(t);
     const folder = temporaryFolder(t);
     const router = await startRouterProcess(t, dataDir);
@@ -112,7 +112,7 @@ describe('a daemon that says its port itself', () => {
     assert.equal(next.notices[0]?.daemon_url, `http://127.0.0.1:${listening?.port}`);
   });
 
-  test('is given no channel for it when the specification names a port', async (t) => {
+  test('gets no report channel when the specification names a port', async (t) => {
     const router = await startBench(t);
     const stranger = createServer().listen(0, '127.0.0.1');
     await once(stranger, 'listening');
@@ -126,7 +126,7 @@ describe('a daemon that says its port itself', () => {
   });
 });
 
-/** Programs that have another one listen: in a session of its own, or in namespaces of its own. */
+/** Programs that let another one listen, in a separate session or in separate namespaces. */
 const WRAPPERS = {
   setsid: ['setsid', '--wait'],
   bwrap: [
@@ -135,12 +135,12 @@ const WRAPPERS = {
   ],
 };
 
-describe('a program belongs to the machine', { skip: !isLinux && 'these wrappers are for Linux' }, () => {
+describe('a listening program belongs to the machine', { skip: !isLinux && 'these wrappers are for Linux' }, () => {
   for (const [name, wrapper] of Object.entries(WRAPPERS)) {
     const runs = () => spawnSync(wrapper[0]!, [...wrapper.slice(1), 'true']).status === 0;
     const skip = needs(name === 'bwrap' ? 'bubblewrap' : 'setsid') || (!runs() && `${name} does not work here`);
     for (const mode of [undefined, 'says-port']) {
-      const says = mode === undefined ? '' : ', and says its port';
+      const says = mode === undefined ? '' : ', and reports its port';
       test(`that listens behind ${name}${says}`, { skip }, async (t) => {
         const router = await startBench(t);
         const folder = temporaryFolder(t);
@@ -155,7 +155,7 @@ describe('a program belongs to the machine', { skip: !isLinux && 'these wrappers
   }
 });
 
-describe('who listens on a port', () => {
+describe('the owner of a listening socket', () => {
   const listening = async (t: TestContext, host: string): Promise<Server> => {
     const server = createServer().listen(0, host);
     await once(server, 'listening');
@@ -166,7 +166,7 @@ describe('who listens on a port', () => {
   for (const platform of ['linux', 'darwin'] as const) {
     const skip = platform === 'linux' ? !isLinux && 'there is no /proc' : needs('lsof');
     const how = platform === 'linux' ? '/proc' : 'lsof';
-    test(`is told apart by ${how}, on every address that 127.0.0.1 leads to`, { skip }, async (t) => {
+    test(`is found with ${how}, on every address that 127.0.0.1 reaches`, { skip }, async (t) => {
       const idle = spawn('sleep', ['600'], { detached: true, stdio: 'ignore' });
       atEnd(t, () => idle.kill('SIGKILL'));
       for (const host of ['127.0.0.1', '0.0.0.0', '::', '::ffff:127.0.0.1']) {
@@ -186,7 +186,7 @@ describe('who listens on a port', () => {
     });
   }
 
-  test('is read from what lsof says', () => {
+  test('is read from the output of lsof', () => {
     const said = 'p4711\ncnode\nu501\nf21\nn127.0.0.1:8080\nf22\nn[::1]:8080\np99\ncother\nu0\nf3\nn192.168.1.4:8080\n';
     assert.deepEqual(parseLsof(said, 8080), [{ pid: 4711, command: 'node', uid: 501 }]);
     assert.deepEqual(parseLsof('p1\nclaunchd\nu0\nf3\nn*:8080\n', 8080), [{ pid: 1, command: 'launchd', uid: 0 }]);

@@ -1,6 +1,6 @@
 /**
- * The line to a program that the router started: connections that are made only when the program, and nobody else,
- * listens. What a stranger who took the port would get is an empty connection that is closed.
+ * Connections to a program that the router started. Data is sent only while the program itself listens, and no other. A
+ * foreign listener on the port gets only an empty connection that is closed.
  */
 import type { Socket } from 'node:net';
 import type { buildConnector as Connectors, Dispatcher } from 'undici';
@@ -8,7 +8,7 @@ import { Agent, buildConnector } from '../../kit/http/dispatchers.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { ListenerWatch } from './listeners.ts';
 
-/** Somebody else listens where a program of ours should. */
+/** Another program listens on the port of a machine. */
 export class PortTaken extends ReveilleError {
   constructor(port: number, who: string) {
     super('unavailable', `port ${port} of the machine is taken by another program: ${who} listens on it`);
@@ -16,20 +16,20 @@ export class PortTaken extends ReveilleError {
 }
 
 export type LineOptions = {
-  /** The pid that leads the program's group. */
+  /** The pid of the leader of the program's process group. */
   leader: number;
-  /** At once, to the program. */
+  /** The most concurrent connections to the program. */
   connections: number;
-  /** Told once when the system does not show who listens. */
+  /** Called once when the system does not show the owner of the listener. */
   onUnseen?: () => void;
 };
 
 export class Line {
-  /** For what may take long. */
+  /** For wakes and their turns, which may take long. */
   readonly deliveries: Dispatcher;
-  /** For looks at health: deliveries that hang must not make a program seem dead. */
+  /** For health checks: hanging deliveries must not make a program seem dead. */
   readonly looks: Dispatcher;
-  /** For people: streams that they leave open must not keep wakes waiting. */
+  /** For user requests: their open streams must not delay wakes. */
   readonly people: Dispatcher;
   readonly #agents: readonly Agent[];
   readonly #watch: ListenerWatch;
@@ -56,19 +56,19 @@ export class Line {
     this.looks = looks;
   }
 
-  /** Who else was found at the last attempt to connect, if somebody was. */
+  /** The foreign listener found at the last connection attempt, if any. */
   get stranger(): PortTaken | undefined {
     return this.#stranger;
   }
 
-  /** Takes nothing more; what is under way ends by itself. */
+  /** Accepts no new request; requests under way continue to their end. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
     for (const agent of this.#agents) void agent.close();
   }
 
-  /** Ends what is under way. */
+  /** Aborts requests under way. */
   destroy(): void {
     this.#closed = true;
     for (const agent of this.#agents) void agent.destroy();
@@ -76,13 +76,13 @@ export class Line {
 
   async #connect(options: Connectors.Options): Promise<Socket> {
     const port = Number(options.port);
-    // A listener that was there before and after a connection was made is the one that has it.
+    // A listener that is the same before and after the connect owns the connection.
     const before = this.#watch.last(port);
     if (before !== undefined) return await this.#connectTo(before, options);
-    // For the first time an empty connection tells that somebody listens, which is cheaper to ask than who.
+    // The first time, an empty connection shows whether a listener exists. That is cheaper than finding its owner.
     (await this.#open(options)).destroy();
     const first = await this.#ownOn(port);
-    if (first === undefined) throw new Error(`nobody listens on port ${port} any more`);
+    if (first === undefined) throw new Error(`no program listens on port ${port} any more`);
     return await this.#connectTo(first, options);
   }
 
@@ -90,7 +90,7 @@ export class Line {
     const port = Number(options.port);
     const socket = await this.#open(options);
     try {
-      if ((await this.#ownOn(port)) !== sockets) throw new Error(`port ${port} has just changed hands`);
+      if ((await this.#ownOn(port)) !== sockets) throw new Error(`the owner of port ${port} has just changed`);
       if (socket.destroyed || socket.readyState !== 'open') throw new Error('the connection was closed at once');
       return socket;
     } catch (thrown) {
@@ -109,9 +109,9 @@ export class Line {
   }
 
   /**
-   * Asked when a connection was made.
+   * Finds the owner after a connect.
    *
-   * @returns what of the program listens on a port; `undefined` when nobody does any more
+   * @returns the program's listening sockets; `undefined` when no program listens any more
    * @throws PortTaken
    */
   async #ownOn(port: number): Promise<string | undefined> {
@@ -120,7 +120,7 @@ export class Line {
     this.#stranger = undefined;
     if (found.seen === 'own') return found.sockets;
     if (found.seen === 'nobody') {
-      // Where there is no /proc, the programs of other users are not shown.
+      // Without /proc, the programs of other users are not visible.
       if (process.platform !== 'linux') throw this.#taken(port, 'a program of another user');
       return undefined;
     }
