@@ -8,7 +8,7 @@ import { DAEMON_FIXTURE, eventsOf, isAlive } from '../testing/bench.ts';
 import { ProcessGroup } from './process-group.ts';
 import { birthOf, isRunning } from './process-table.ts';
 
-test('a process that ignores the request to end is ended by force, whoever started it', async (t) => {
+test('a process that ignores SIGTERM is ended by force, whichever router started it', async (t) => {
   for (const takenOver of [false, true]) {
     const folder = temporaryFolder(t);
     const child = spawn(process.execPath, [DAEMON_FIXTURE], {
@@ -32,7 +32,7 @@ test('a process that ignores the request to end is ended by force, whoever start
   }
 });
 
-test('a process has one birth all its life, another one has another, and a zombie has none', async () => {
+test('a process keeps its birth, another one has another, and a zombie has none', async () => {
   const child = spawn('sleep', ['60'], { stdio: 'ignore' });
   const birth = birthOf(child.pid!);
   assert.ok(birth !== undefined && birth === birthOf(child.pid!));

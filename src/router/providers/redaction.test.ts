@@ -6,7 +6,7 @@ import { hiddenMember, lastWords } from './redaction.ts';
 const CANARY = 'Canary7Secret0OfThisTest';
 const reference = (name: string) => `\${${name}}`;
 
-test('a secret is shown nowhere: not in arguments, addresses, variables, paths, nor in a member that nobody called public', () => {
+test('a secret is hidden everywhere: in arguments, addresses, variables, paths, and in every member that is not public', () => {
   const words = [
     ...[
       'node',
@@ -35,11 +35,15 @@ test('a secret is shown nowhere: not in arguments, addresses, variables, paths, 
   for (const one of specs) {
     const text = JSON.stringify(shownSpec(one));
     assert.ok(!text.includes('short') && !text.includes(CANARY), text);
-    assert.match(hiddenMember(shownSpec(one)) ?? '', /^spec\./, 'what is shown cannot be put back by mistake');
+    assert.match(
+      hiddenMember(shownSpec(one)) ?? '',
+      /^spec\./,
+      'a shown placeholder cannot be stored again by mistake',
+    );
   }
 });
 
-test('what tells machines apart is shown as it is', () => {
+test('members that distinguish machines are shown unchanged', () => {
   const specs = [
     {
       provider: 'process',
@@ -71,13 +75,13 @@ test('what tells machines apart is shown as it is', () => {
   }
 });
 
-test('a word as long as a body may be is read once', () => {
+test('the longest word that fits a body is scanned once', () => {
   const command = ['x', 'a:', 'a=', '-', 'http://', 'A1'].map((part) => part.repeat(200_000 / part.length));
   const { command: shown } = shownSpec({ provider: 'process', spec: { command } }) as { command: string[] };
   assert.equal(shown.length, command.length);
 });
 
-test('a cut through the middle of a character leaves text that can be stored', () => {
+test('a cut through a surrogate pair leaves text that can be stored', () => {
   for (const tail of ['', 'x']) {
     const said = lastWords(`${'🔔'.repeat(300)}${tail}`, []);
     assert.ok(said.isWellFormed());
@@ -86,7 +90,7 @@ test('a cut through the middle of a character leaves text that can be stored', (
   assert.equal(lastWords('half \ud83d of one', []), 'half \ufffd of one');
 });
 
-test('of a crash the error is quoted, not the frames below it', () => {
+test('the quote of a crash has the error, not the stack frames', () => {
   const crash = [
     'node:internal/modules/cjs/loader:1478',
     '  throw err;',

@@ -1,7 +1,7 @@
 /**
- * A provider of machines that somebody else runs: it looks, asks, and looks again, until the machine is what it should
- * be. What is under way there already, whoever began it, is joined. Machines outlive the router; a record tells the
- * next one which were awake.
+ * A provider of machines of an external system. It queries, requests a change, and queries again until the machine has
+ * the desired state. It joins changes that are under way, whichever client began them. Machines outlive the router; a
+ * record has those that were awake, for the next router.
  */
 import { type Clock, wait } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
@@ -16,7 +16,7 @@ import type { RemoteDriver, RemoteSpec, Sight, Target } from './remote-driver.ts
 export type RemoteProviderOptions<Spec extends RemoteSpec> = {
   name: DaemonMachine['provider'];
   driver: RemoteDriver<Spec>;
-  /** The specification of a machine of this provider; nothing for another's. */
+  /** The specification of a machine of this provider; `undefined` for another provider. */
   specOf(machine: Machine): Spec | undefined;
   awake: AwakeRecords;
   probe: HealthProbe;
@@ -24,19 +24,19 @@ export type RemoteProviderOptions<Spec extends RemoteSpec> = {
   log: Logger;
 };
 
-/** A running machine whose daemon does not get healthy is looked at this often: it may have ended. */
+/** A running machine with an unhealthy daemon is queried this often: it may have ended. */
 const LOOK_AGAIN_MS = 3000;
-/** How long a machine that an earlier router left awake has to prove that its daemon is healthy. */
+/** How long an adopted machine may take until its daemon is healthy, milliseconds. */
 const ADOPTION_MS = 10_000;
 
-/** Nobody tells when such a machine ends. */
+/** The provider gets no notice when such a machine ends. */
 const NEVER = new AbortController().signal;
 
-/** What an attempt to bring a machine up has come to. */
+/** The progress of one attempt to start a machine. */
 type Attempt = {
-  /** Its start may have been asked for. */
+  /** Whether a start may have been requested. */
   asked: boolean;
-  /** When its start was accepted, on the monotonic clock. */
+  /** When a start was accepted, on the monotonic clock. */
   acceptedAt: number | undefined;
   cold: boolean;
 };
@@ -50,7 +50,7 @@ export class RemoteProvider<Spec extends RemoteSpec> implements Provider {
   readonly outlivesRouter = true;
   readonly trustMs: number;
   readonly #options: RemoteProviderOptions<Spec>;
-  /** Users whose running machine has not got healthy: put to sleep, it would come back as it was. */
+  /** Users whose running machine did not become healthy. If it were suspended, it would resume in the same state. */
   readonly #ailing = new Set<string>();
   readonly #closing = new AbortController();
 
@@ -93,7 +93,7 @@ export class RemoteProvider<Spec extends RemoteSpec> implements Provider {
     }
     const url = await this.#find(this.#targetOf(machine), this.#unlessClosing(signal));
     if (url === undefined) return undefined;
-    this.#options.log.info({ user_id: machine.userId, url }, 'took over a machine that was awake');
+    this.#options.log.info({ user_id: machine.userId, url }, 'adopted an awake machine');
     return { url, gone: NEVER, cold: false };
   }
 
@@ -112,14 +112,17 @@ export class RemoteProvider<Spec extends RemoteSpec> implements Provider {
   #targetOf(machine: Machine): Target<Spec> {
     const spec = this.#options.specOf(machine);
     if (spec) return { userId: machine.userId, spec, token: machine.token };
-    throw new ReveilleError('internal', `a machine of provider ${machine.provider} came to provider ${this.name}`);
+    throw new ReveilleError(
+      'internal',
+      `internal error: a machine of provider ${machine.provider} was passed to provider ${this.name}`,
+    );
   }
 
   #unlessClosing(signal: AbortSignal): AbortSignal {
     return AbortSignal.any([signal, this.#closing.signal]);
   }
 
-  /** The address of the machine's daemon once that is healthy. */
+  /** The address of the machine's daemon when it is healthy. */
   async #bringUp(target: Target<Spec>, attempt: Attempt, signal: AbortSignal, tell: Tell): Promise<string> {
     const { driver, clock } = this.#options;
     const looks = looksAt(driver, { clock, signal, tell });
@@ -139,7 +142,7 @@ export class RemoteProvider<Spec extends RemoteSpec> implements Provider {
     });
   }
 
-  /** Has a machine started that is down; `false` when that was done already. */
+  /** Requests the start of a stopped machine; `false` when that was done already. */
   async #rouse(
     sight: Extract<Sight, { state: 'down' }>,
     target: Target<Spec>,
@@ -159,7 +162,7 @@ export class RemoteProvider<Spec extends RemoteSpec> implements Provider {
     return true;
   }
 
-  /** Waits for the daemon of a running machine, for a moment. */
+  /** Waits briefly for the daemon of a running machine. */
   async #isHealthy(
     url: string | undefined,
     { userId, spec }: Target<Spec>,
@@ -188,11 +191,11 @@ export class RemoteProvider<Spec extends RemoteSpec> implements Provider {
     }
   }
 
-  /** Looks for a machine that should be awake; it is stopped when its daemon is not healthy. */
+  /** Checks a machine that should be awake; it is stopped when its daemon is not healthy. */
   async #find(target: Target<Spec>, signal: AbortSignal): Promise<string | undefined> {
     const { driver, clock, log } = this.#options;
     let upSince: number | undefined;
-    // A router that comes up before the engine it talks to waits for that one.
+    // A router that starts before its engine waits for it.
     const looks = looksAt(driver, { clock, signal, transientErrors: Number.POSITIVE_INFINITY, tell: unheard });
     const found = await looks.until(async () => {
       const sight = await driver.look(target, signal);
@@ -204,7 +207,7 @@ export class RemoteProvider<Spec extends RemoteSpec> implements Provider {
       if (await this.#isHealthy(sight.url, target, signal, unheard)) return { url: sight.url };
       upSince ??= clock.monotonic();
       if (clock.monotonic() - upSince < ADOPTION_MS) return undefined;
-      log.warn({ user_id: target.userId }, 'stopping a machine that is awake and not healthy');
+      log.warn({ user_id: target.userId }, 'stopping an unhealthy machine that is awake');
       await this.#putDown(target, 'end');
       return { url: undefined };
     });
@@ -215,11 +218,14 @@ export class RemoteProvider<Spec extends RemoteSpec> implements Provider {
     try {
       await this.#putDown(target, 'end');
     } catch (err) {
-      this.#options.log.warn({ err, user_id: target.userId }, 'a machine that was not wanted any more goes on running');
+      this.#options.log.warn(
+        { err, user_id: target.userId },
+        'a machine that is no longer needed could not be stopped',
+      );
     }
   }
 
-  /** Resolves when nothing of the machine runs. */
+  /** Resolves when the machine does not run. */
   async #putDown(target: Target<Spec>, how: 'sleep' | 'end'): Promise<void> {
     const { clock, driver, log } = this.#options;
     const words = await putDown({ driver, clock, target, how, signal: this.#closing.signal });
@@ -234,32 +240,30 @@ export class RemoteProvider<Spec extends RemoteSpec> implements Provider {
 }
 
 const STOP_MS = 25_000;
-/** A machine that still runs is asked again to end after this. */
+/** A machine that still runs gets another stop request after this time. */
 const ASK_AGAIN_MS = 10_000;
 
 type PutDownOptions<Spec extends RemoteSpec> = {
   driver: RemoteDriver<Spec>;
   clock: Clock;
   target: Target<Spec>;
-  /** As its specification wants it, or for good. */
+  /** `sleep` follows the specification, `end` stops the machine completely. */
   how: 'sleep' | 'end';
   /** Gives up. */
   signal: AbortSignal;
 };
 
 /**
- * Resolves when nothing of the machine runs; tells in the driver's words what it is then, or nothing when it was at
- * rest already.
+ * Resolves when the machine does not run, with its state in the driver's words, or nothing when it was stopped already.
  *
- * @throws the signal's reason; ReveilleError `internal` in the driver's words when it does not come to rest in 25
- *   seconds
+ * @throws the signal's reason; ReveilleError `internal` in the driver's words when it does not stop in 25 seconds
  */
 async function putDown<Spec extends RemoteSpec>(options: PutDownOptions<Spec>): Promise<string | undefined> {
   const { driver, clock, target, how } = options;
   const tooLong = new AbortController();
   const cancel = clock.after(STOP_MS, () => tooLong.abort());
   const signal = AbortSignal.any([options.signal, tooLong.signal]);
-  let words = 'it could not be looked at';
+  let words = 'its state could not be read';
   const tell = (said: string) => {
     words = said;
   };
@@ -286,20 +290,20 @@ async function putDown<Spec extends RemoteSpec>(options: PutDownOptions<Spec>): 
   }
 }
 
-/** The pause after the first look; it doubles up to the longest. */
+/** The pause after the first query; it doubles up to the longest. */
 type Pauses = { readonly firstPauseMs: number; readonly longestPauseMs: number };
 
 type LooksOptions = {
   clock: Clock;
-  /** Ends the looking. */
+  /** Ends the polling. */
   signal: AbortSignal;
-  /** So many failed looks in a row end the looking; 4 unless told. */
+  /** The number of consecutive failed queries that end the polling; by default 4. */
   transientErrors?: number;
-  /** Hears of failures that are passed over. */
+  /** Receives failures that are retried. */
   tell: Tell;
 };
 
-/** @param pauses how long to wait between looks */
+/** @param pauses the pauses between queries */
 function looksAt(pauses: Pauses, options: LooksOptions): Looks {
   const { firstPauseMs, longestPauseMs } = pauses;
   return new Looks({ transientErrors: 4, ...options, firstPauseMs, longestPauseMs });
@@ -316,11 +320,11 @@ class Looks {
   }
 
   /**
-   * Looks until there is a result.
+   * Polls until there is a result.
    *
-   * @param look gives nothing when it must be repeated; a `TransientProviderError` that it throws is passed over, any
-   *   other error ends the looking
-   * @throws the signal's reason; what `look` threw
+   * @param query returns nothing to be repeated. A `TransientProviderError` is retried, any other error ends the
+   *   polling
+   * @throws the signal's reason; the error of `query`
    */
   async until<T>(look: () => Promise<T | undefined>): Promise<T> {
     for (;;) {
@@ -335,7 +339,7 @@ class Looks {
     }
   }
 
-  /** The next look comes at once. */
+  /** The next query follows without a pause. */
   hurry(): void {
     this.#pauseMs = 0;
   }
