@@ -7,7 +7,7 @@ import { ShiftingClock } from './testing/shifting-clock.ts';
 
 const daemon: Daemon = { url: 'http://127.0.0.1:1', gone: new AbortController().signal, cold: true };
 
-/** A start whose provider does what the test says. */
+/** A start with a provider that the test controls. */
 function begin() {
   const clock = new ShiftingClock();
   const provider = Promise.withResolvers<Daemon | undefined>();
@@ -30,7 +30,7 @@ function begin() {
   return { clock, provider, heard, late, startup, tell, signal };
 }
 
-test('a start that succeeds says how long it took, one that only found something or nothing says 0', async () => {
+test('a start that succeeds reports its duration; one that found a daemon, or none, reports 0', async () => {
   for (const [found, took] of [
     [daemon, 3000],
     [{ ...daemon, cold: false }, 0],
@@ -45,7 +45,7 @@ test('a start that succeeds says how long it took, one that only found something
   }
 });
 
-test('a start that fails tells its supervisor before it tells those that wait', async () => {
+test('a start that fails notifies its supervisor before its waiters', async () => {
   const { provider, heard, startup } = begin();
   const waiting = startup.outcome.catch((thrown: unknown) => {
     assert.deepEqual(heard, ['failed']);
@@ -56,7 +56,7 @@ test('a start that fails tells its supervisor before it tells those that wait', 
   await startup.settled;
 });
 
-test("a start that is called off answers at once, and its late success is nobody's", async () => {
+test('a cancelled start answers at once, and its late success is ignored', async () => {
   const { provider, heard, startup, signal } = begin();
   startup.callOff(SUPERSEDED);
   assert.equal(await startup.outcome, 0);
@@ -66,7 +66,7 @@ test("a start that is called off answers at once, and its late success is nobody
   assert.deepEqual(heard, []);
 });
 
-test('a start that takes too long says what it waited for, and fails with that when it is called off', async () => {
+test('a start that takes too long reports its last progress, and rejects with it when cancelled', async () => {
   const { clock, provider, late, startup, tell } = begin();
   tell('the machine is replacing');
   assert.equal(startup.waitsFor, 'the machine is replacing');

@@ -1,6 +1,6 @@
 /**
- * The way of the console to a person's agent: it wakes the machine and keeps it awake for as long as a request or a
- * stream lasts, as a person's own requests through the listener do, and is bounded with them.
+ * The console's connection to a user's agent. It wakes the machine and keeps it awake for the duration of a request or
+ * stream, like the user's requests through the listener, and with the same limits.
  */
 import type { Dispatcher } from 'undici';
 import type { Handler, Transport } from '../../kit/http/plain-transport.ts';
@@ -13,7 +13,7 @@ import type { Shares } from './shares.ts';
 
 type Controller = Dispatcher.DispatchController;
 
-/** Before there is a connection, a request can only be given up. */
+/** Before a connection exists, the only possible action is to cancel the request. */
 class Waiting implements Controller {
   readonly gone = new AbortController();
   readonly aborted = false;
@@ -26,7 +26,7 @@ class Waiting implements Controller {
   }
 }
 
-/** A refusal of the router in the form of an answer, so that its own words arrive. */
+/** Writes a rejection of the router as a response, so that its error message reaches the console. */
 function refuse(handler: Handler, controller: Controller, thrown: unknown): void {
   const error = thrown instanceof ReveilleError ? thrown : toReveilleError(thrown);
   const { code, message, retryable, status, retryAfterSeconds } = error;
@@ -37,7 +37,7 @@ function refuse(handler: Handler, controller: Controller, thrown: unknown): void
   handler.onResponseEnd?.(controller, {});
 }
 
-/** @param dispatcher connections to machines, those of people */
+/** @param dispatcher connections to machines for user requests */
 export function agentLine(
   userId: string,
   { passages, shares, dispatcher }: { passages: Passages; shares: Shares; dispatcher: Dispatcher },

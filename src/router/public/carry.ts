@@ -1,6 +1,6 @@
 /**
- * One request and its answer through the listener, as they stream: nothing is collected on the way. A reader that is
- * slower than the daemon holds the daemon up, not memory.
+ * Proxies one request and its answer through the listener as streams, without buffering. A reader that is slower than
+ * the daemon applies back pressure to it and uses no memory.
  */
 import type { ServerResponse } from 'node:http';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
@@ -16,28 +16,28 @@ export type Carriage = {
   path: string;
   headers: Record<string, string>;
   body: Buffer | undefined;
-  /** Where the answer goes. */
+  /** The destination of the answer. */
   outgoing: ServerResponse;
-  /** Ends an answer that has begun, as if it were whole: for streams, which have no end of their own. */
+  /** Ends a begun answer as if it were complete: for streams, which do not end themselves. */
   ending: AbortSignal | undefined;
-  /** The longest silence of the daemon, in milliseconds; 0: any. */
+  /** The longest silence of the daemon, in milliseconds; 0: unlimited. */
   silenceMs: number;
 };
 
 export type Carried =
-  /** The answer, or as much of it as there was, is with the reader. */
+  /** The answer, or its part before an abort, was sent to the reader. */
   | { result: 'answered'; status: number; response: Response }
-  /** The reader went away before there was an answer. */
+  /** The reader disconnected before an answer. */
   | { result: 'left'; response: Response }
-  /** Not a byte of the request left. */
+  /** No byte of the request was sent. */
   | { result: 'unsent'; why: string }
-  /** The request left, and there is no answer that could be passed on. */
+  /** The request was sent, and no usable answer arrived. */
   | { result: 'unknown'; why: string };
 
-/** What of an answer's head is the person's business. */
+/** The headers of an answer that the user receives. */
 const PASSED_ON = ['content-type', 'retry-after', 'x-accel-buffering'] as const;
 
-/** Carries a request to the daemon and its answer back. Never rejects. */
+/** Sends a request to the daemon and its answer back. Never rejects. */
 export function carry(carriage: Carriage): Promise<Carried> {
   return new Promise((resolve) => {
     const { dispatcher, url, method, path, headers, body, outgoing, silenceMs } = carriage;
@@ -77,7 +77,7 @@ class Passage implements Dispatcher.DispatchHandler {
     carriage.ending?.addEventListener('abort', this.#end);
   }
 
-  /** The reader has gone: nobody waits for the daemon any more. */
+  /** The reader has disconnected, so the request to the daemon is aborted. */
   readonly leave = (): void => {
     if (this.#isOver) return;
     const begun = this.#status;
@@ -86,7 +86,7 @@ class Passage implements Dispatcher.DispatchHandler {
         ? { result: 'left', response: RESPONSE_ALREADY_SENT }
         : { result: 'answered', status: begun, response: RESPONSE_ALREADY_SENT },
     );
-    this.#controller?.abort(new Error('the reader has gone'));
+    this.#controller?.abort(new Error('the reader disconnected'));
   };
 
   readonly #end = (): void => {
@@ -99,7 +99,7 @@ class Passage implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
-    if (this.#isOver) controller.abort(new Error('the reader has gone'));
+    if (this.#isOver) controller.abort(new Error('the reader disconnected'));
   }
 
   onResponseStart(
@@ -141,7 +141,7 @@ class Passage implements Dispatcher.DispatchHandler {
     if (this.#status !== undefined) {
       const status = this.#status;
       this.#settle({ result: 'answered', status, response: RESPONSE_ALREADY_SENT });
-      // Only a connection that breaks tells the reader that this was not all.
+      // Only a broken connection shows the reader that the answer is incomplete.
       this.#carriage.outgoing.destroy();
       return;
     }

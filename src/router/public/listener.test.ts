@@ -1,4 +1,4 @@
-/** The public listener before machines that are fixtures: who gets where, what is awake, what is held, what is said. */
+/** The public listener with fixture machines: routing, wake-ups, back pressure and error messages. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { request } from 'node:http';
@@ -15,7 +15,7 @@ import { ShiftingClock } from '../testing/shifting-clock.ts';
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
-/** Lets a person in. */
+/** Authorizes a user. */
 async function tokenOf(router: Bench, userId: string): Promise<string> {
   const answer = await router.send('POST', '/admin/users', ADMIN_TOKEN, { user_id: userId });
   assert.equal(answer.status, 200, answer.text);
@@ -34,7 +34,7 @@ async function ask({ public: { url } }: Bench, token: string, path: string, init
 const say = (router: Bench, token: string, body: object): Promise<Said> =>
   ask(router, token, '/chat', { method: 'POST', body: JSON.stringify(body) });
 
-/** A stream of events that a person has open. */
+/** An open stream of events of a user. */
 async function openEvents({ public: { url } }: Bench, token: string, t: TestContext) {
   const asked = request(`${url}/events`, { headers: { authorization: `Bearer ${token}`, 'last-event-id': '6' } });
   asked.on('error', () => {}).end();
@@ -56,8 +56,8 @@ async function openEvents({ public: { url } }: Bench, token: string, t: TestCont
   };
 }
 
-describe('what goes on to the daemon', () => {
-  test('is the route, the body and the machine’s own token, and nothing else that the person sent', async (t) => {
+describe('a proxied request', () => {
+  test('has the route, the body and the token of the machine, and nothing else from the user', async (t) => {
     const router = await startBench(t);
     const daemon = await startPlainDaemon(t);
     await router.put('ada', {
@@ -86,7 +86,7 @@ describe('what goes on to the daemon', () => {
     });
     const sent = '{"message":"hello","conversation_id":"c","payload":{"n":1.0,"big":12345678901234567890}}';
     assert.equal(String(chat!.body), sent);
-    assert.ok(!JSON.stringify(chat).includes(token), 'the person’s token stays in the router');
+    assert.ok(!JSON.stringify(chat).includes(token), 'the token of the user stays in the router');
   });
 
   test('is never an alarm', async (t) => {
@@ -109,7 +109,7 @@ describe('what goes on to the daemon', () => {
     assert.equal(daemon.chats.length, 0);
   });
 
-  test('a redirect of the daemon is not passed on, nor is an answer that breaks off taken for whole', async (t) => {
+  test('a redirect of the daemon is not passed on, and an incomplete answer is not completed', async (t) => {
     const router = await startBench(t);
     const daemon = await startPlainDaemon(t);
     await router.put('ada', { provider: 'http', spec: { url: daemon.url } });
@@ -127,8 +127,8 @@ describe('what goes on to the daemon', () => {
   });
 });
 
-describe('a machine that somebody talks to', () => {
-  test('stays awake while a stream is open, and goes to sleep when the reader has gone', async (t) => {
+describe('a machine in use', () => {
+  test('stays awake while a stream is open, and goes to sleep after the reader disconnects', async (t) => {
     const clock = new ShiftingClock();
     const router = await startBench(t, { clock });
     const folder = temporaryFolder(t);
@@ -154,17 +154,17 @@ describe('a machine that somebody talks to', () => {
     assert.equal(eventsOf(folder, 'start').length, 2);
   });
 
-  test('that is stopped ends the stream at once, as a whole answer', async (t) => {
+  test('ends its stream at once when it is stopped, as a complete answer', async (t) => {
     const router = await startBench(t);
     await router.put('ada', fixtureMachine(temporaryFolder(t)));
     const stream = await openEvents(router, await tokenOf(router, 'ada'), t);
     assert.equal((await router.admin('POST', '/ada/suspend')).status, 200);
     await stream.ended;
-    // A daemon that ends breaks its connections off; this one was let go of before.
+    // The end of a daemon breaks its connections; this stream was ended before.
     assert.ok(stream.isWhole());
   });
 
-  test('is said not to come up, with why and what to do, when it does not', async (t) => {
+  test('that does not start answers with the reason and a remedy', async (t) => {
     const router = await startBench(t);
     await router.put('ada', fixtureMachine(temporaryFolder(t), 'exit', {}, { FIXTURE_SAYS: 'no such model' }));
     const token = await tokenOf(router, 'ada');
@@ -174,7 +174,7 @@ describe('a machine that somebody talks to', () => {
     assert.match(body.error!.message, /Nothing was sent to it; .* reveille machine show ada$/);
   });
 
-  test('is said not to be there, or to be no machine to talk to, in words for its person', async (t) => {
+  test('that is missing or has no chat answers with a message for the user', async (t) => {
     const router = await startBench(t);
     const cases: [user: string, status: number, words: RegExp, prepare?: () => Promise<unknown>][] = [
       ['nobody', 404, /no machine has been set up for nobody; whoever runs this router does it with/],
@@ -198,8 +198,8 @@ describe('a machine that somebody talks to', () => {
   });
 });
 
-describe('what a person may take', () => {
-  test('a body is looked at after the credential, is bounded, and wakes nothing before it is whole', async (t) => {
+describe('the limits of a user', () => {
+  test('a body is read after authentication, is bounded, and wakes no machine before it is complete', async (t) => {
     const router = await startBench(t);
     const folder = temporaryFolder(t);
     await router.put('ada', fixtureMachine(folder));
@@ -224,7 +224,7 @@ describe('what a person may take', () => {
     open.destroy();
   });
 
-  test('streams beyond the user’s share are refused, and counted with all the rest in /metrics', async (t) => {
+  test('streams beyond the share of a user are rejected, and /metrics counts all outcomes', async (t) => {
     const settings = { ROUTER_PUBLIC_STREAMS_PER_USER: '2', ROUTER_PUBLIC_REQUESTS_PER_MINUTE: '20' };
     const router = await startBench(t, { settings });
     await router.put('ada', fixtureMachine(temporaryFolder(t)));
@@ -247,7 +247,7 @@ describe('what a person may take', () => {
     assert.match(page, /router_wrong_tokens_total{listener="public"} 1\n/);
   });
 
-  test('readers that do not read hold the daemon up and not memory, and are dropped', async (t) => {
+  test('slow readers apply back pressure to the daemon without memory growth, and are disconnected', async (t) => {
     const router = await startBench(t);
     const daemon = await startPlainDaemon(t);
     await router.put('ada', { provider: 'http', spec: { url: daemon.url } });
@@ -278,15 +278,15 @@ describe('what a person may take', () => {
     });
     await eventually('all are served', () => router.public.figures().streams === readers.length);
     let last = -1;
-    await eventually('the daemon is held up', async () => {
+    await eventually('the daemon is paused', async () => {
       const still = sent === last;
       last = sent;
       await new Promise((resolve) => setTimeout(resolve, 200));
       return still;
     });
     const held = heldNow() - before;
-    // The daemon stands in this process, too; what the kernel holds for a connection counts on neither side.
-    assert.ok(held < readers.length * 4 * 1024 * 1024, `${held} bytes for ${readers.length} readers`);
+    // The daemon runs in this process as well; kernel buffers of a connection count on neither side.
+    assert.ok(held < readers.length * 4 * 1024 * 1024, `${deferred} bytes for ${readers.length} readers`);
     t.diagnostic(
       `${Math.round(held / readers.length / 1024)} KiB for each of ${readers.length} readers that do not read`,
     );

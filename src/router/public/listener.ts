@@ -1,6 +1,6 @@
 /**
- * The public listener: people on the way to their machine. It takes the daemon's own routes under a person's credential,
- * and leaves every other path to the pages that it is given. What the internal listener serves is not here.
+ * The public listener: users on the way to their machine. It accepts the daemon's own routes with a user's credential,
+ * and passes every other path to the given pages. It has no route of the internal listener.
  */
 import { bearerOf, refuseBearer } from '../../kit/http/bearer.ts';
 import { readJson } from '../../kit/http/body.ts';
@@ -24,17 +24,17 @@ import { CARRIED_ROUTES, CONSOLE_CODE, isForPages } from './routes.ts';
 import { Shares } from './shares.ts';
 import { checkTarget, type Place, placeOf } from './target.ts';
 
-/** Who asks, for pages. */
+/** The client of a page request. */
 export type PageInfo = {
   /** An IPv4 address, or the network of an IPv6 one. */
   readonly remoteAddress: string;
-  /** Aborts when the listener closes: streams should end. */
+  /** Aborts when the listener closes, so that streams end. */
   readonly closing: AbortSignal;
 };
 
 /**
- * Answers every path that is not the daemon's own. `Host` was checked, `Origin` was not; the body is at most 64 KiB. The
- * request's signal aborts when the reader goes away.
+ * Answers every path that is not a route of the daemon. `Host` was checked, `Origin` was not; the body is at most 64
+ * KiB. The request's signal aborts when the reader disconnects.
  */
 export type Pages = (request: Request, info: PageInfo) => Promise<Response>;
 
@@ -44,7 +44,7 @@ export type PublicListenerOptions = PassageOptions & {
   config: RouterConfig['public'];
   tokens: PersonTokens;
   version: string;
-  /** Makes what answers the other paths, of what it is given of the router. */
+  /** Creates the handler of the other paths from the given parts of the router. */
   pagesOf: PagesOf | undefined;
   machineOf: People['machineOf'];
   rows: ConsoleRows;
@@ -53,18 +53,18 @@ export type PublicListenerOptions = PassageOptions & {
 };
 
 export type PublicFigures = {
-  /** Requests with a token that is no credential that stands. */
+  /** Requests with a token that is not a valid credential. */
   unauthorized: number;
-  /** Requests that met a lock. */
+  /** Requests that were locked out. */
   locked: number;
   /** Requests beyond a user's share. */
   overShare: number;
-  /** Requests whose target can be read in two ways, or that want another protocol. */
+  /** Requests with an ambiguous target, or for another protocol. */
   malformed: number;
-  /** Requests for which the machine did not come up or did not answer. */
+  /** Requests for which the machine did not start or did not answer. */
   notCarried: number;
   carried: number;
-  /** Streams that are open now. */
+  /** Open streams. */
   streams: number;
 };
 
@@ -72,12 +72,12 @@ export type PublicListener = Pick<RunningServer, 'url' | 'localhost' | 'port' | 
   figures(): PublicFigures & { door: ReturnType<RunningServer['figures']> };
 };
 
-const NEEDS_CREDENTIAL = 'this needs "Authorization: Bearer <token>" with a credential of a person that stands';
+const NEEDS_CREDENTIAL = 'this needs "Authorization: Bearer <token>" with a valid credential of a user';
 const PAGE_BODY_BYTES = 64 * 1024;
-/** How often the credentials of open streams are looked at again. */
+/** How often the credentials of open streams are checked again, milliseconds. */
 const LOOK_AGAIN_MS = 2000;
 
-/** What was found out about a request before its body was read; without a place it is the router's own to answer. */
+/** The facts about a request before its body was read. Without a matched route the router answers it. */
 type Entry = { person: Person; place: Place | undefined; rights: string | undefined };
 
 /** @throws ReveilleError as `startServer` */
@@ -85,7 +85,7 @@ export async function startPublicListener(options: PublicListenerOptions): Promi
   const { config, tokens, version, pagesOf, rows, clock, log, ready, drainMs } = options;
   const counts = { unauthorized: 0, malformed: 0, notCarried: 0, carried: 0 };
   const passages = new Passages(options);
-  // Behind a proxy, everybody has its address.
+  // Behind a proxy, all requests have the proxy's address.
   const isShared = (address: string) => config.isBehindProxy || isLoopback(address);
   const lockouts = new Lockouts(clock, isShared);
   const shares = new Shares(clock, config.shares);
@@ -136,13 +136,13 @@ export async function startPublicListener(options: PublicListenerOptions): Promi
     const place = placeOf(CARRIED_ROUTES, incoming.method ?? '', target);
     const rights = isForCode ? rightsOf(bearerOf(c.req.header('authorization'))!) : undefined;
     if (place || isForCode) entries.set(incoming, { person, place, rights });
-    else throw new ReveilleError('not_found', 'this is no route of the public listener');
+    else throw new ReveilleError('not_found', 'the public listener has no such route');
   };
 
   const carryOn = async (c: HttpContext): Promise<Response> => {
     const { incoming } = c.env;
     const { person, place } = entries.get(incoming) ?? {};
-    if (!person || !place) throw new ReveilleError('not_found', 'this is no route of the public listener');
+    if (!person || !place) throw new ReveilleError('not_found', 'the public listener has no such route');
     const isStream = place.route === CARRIED_ROUTES.events;
     const leave = shares.enter(person.userId, isStream ? 'streams' : 'requests');
     const revoked = new AbortController();
@@ -204,11 +204,11 @@ export async function startPublicListener(options: PublicListenerOptions): Promi
   };
 }
 
-/** Streams of events that are open, by whose credential. */
+/** Open streams of events by credential. */
 class Streams {
   readonly #open = new Set<{ person: Person; revoked: AbortController }>();
 
-  /** @returns takes it out */
+  /** @returns removes it */
   add(stream: { person: Person; revoked: AbortController }): () => void {
     this.#open.add(stream);
     return () => void this.#open.delete(stream);
@@ -223,7 +223,7 @@ const isProbe = (target: string) => target === '/healthz' || target === '/readyz
 
 function refuseUpgrade(c: HttpContext): void {
   if (c.req.header('upgrade') === undefined) return;
-  throw new ReveilleError('invalid_request', 'this listener speaks HTTP/1.1 and upgrades to nothing else');
+  throw new ReveilleError('invalid_request', 'this listener speaks HTTP/1.1 and supports no upgrade');
 }
 
 function addRoutes(app: HttpApp, carryOn: (c: HttpContext) => Promise<Response>): void {

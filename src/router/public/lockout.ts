@@ -1,16 +1,16 @@
 /**
- * What wrong credentials cost: after many of them nothing is looked at for a while, and for twice as long after the
- * next one. Many people may share an address (everybody on this computer, everybody behind one proxy): there the lock is
- * on the one credential that was guessed at, so that nobody locks out somebody else.
+ * Limits wrong credentials. After many of them the listener rejects attempts for a pause, which doubles after each
+ * further one. Many users may share an address: all on this computer, or all behind one proxy. There the lock applies
+ * to the guessed credential only, so that no user locks out another.
  */
 import { backoff } from '../../kit/clock/backoff.ts';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 
-/** So many are answered before the first pause. */
+/** The wrong credentials before the first pause. */
 const FREE = 10;
 const pauseSeconds = backoff({ first: 1, longest: 15 * 60 });
-/** Whoever was quiet for so long after a pause begins anew. */
+/** After this time without attempts the count starts again. */
 const FORGET_MS = 30 * 60_000;
 const REMEMBERED = 4096;
 
@@ -21,19 +21,19 @@ export class Lockouts {
   readonly #isShared: (address: string) => boolean;
   /** In the order of the last wrong credential. */
   readonly #offenders = new Map<string, Offender>();
-  /** Requests that met a lock. */
+  /** Requests that were locked out. */
   refused = 0;
 
-  /** @param isShared whether an address stands for any number of people */
+  /** @param isShared whether any number of users share an address */
   constructor(clock: Clock, isShared: (address: string) => boolean) {
     this.#clock = clock;
     this.#isShared = isShared;
   }
 
   /**
-   * To be called before a credential is looked at.
+   * Call it before a credential is verified.
    *
-   * @param tokenId of the credential, when there is one with this id
+   * @param tokenId the id of the credential, if one with this id exists
    * @throws ReveilleError `rate_limited` while it is locked
    */
   check(address: string, tokenId: string | undefined): void {
@@ -42,12 +42,12 @@ export class Lockouts {
     const leftMs = Math.max(...untils) - now;
     if (leftMs <= 0) return;
     this.refused++;
-    throw new ReveilleError('rate_limited', 'too many wrong credentials; wait for as long as Retry-After says', {
+    throw new ReveilleError('rate_limited', 'too many wrong credentials; wait for the time in Retry-After', {
       retryAfterSeconds: leftMs / 1000,
     });
   }
 
-  /** Counts a wrong one. */
+  /** Counts a wrong credential. */
   failed(address: string, tokenId: string | undefined): void {
     const now = this.#clock.monotonic();
     for (const key of this.#keysOf(address, tokenId)) {
@@ -61,7 +61,7 @@ export class Lockouts {
     while (this.#offenders.size > REMEMBERED) this.#offenders.delete(this.#offenders.keys().next().value!);
   }
 
-  /** A right one: wrong ones with its id do not count any more. Those of the address do. */
+  /** A valid credential resets the count of its id. The count of the address stays. */
   succeeded(address: string, tokenId: string): void {
     this.#offenders.delete(`${address} ${tokenId}`);
   }

@@ -1,4 +1,7 @@
-/** The way of a person's request to their own machine, which it wakes and keeps awake for as long as it lasts. */
+/**
+ * Connections of a user's requests to their own machine. A request wakes the machine and keeps it awake for its
+ * duration.
+ */
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { readJson } from '../../kit/http/body.ts';
@@ -21,53 +24,53 @@ import type { Place } from './target.ts';
 export type PassageOptions = {
   registry: Registry;
   fleet: Fleet;
-  /** Connections that are not those of wakes. */
+  /** Connections that are separate from those of wakes. */
   dispatcher: Dispatcher;
   clock: Clock;
   log: Logger;
-  /** Bounds starting the machine and becoming ready. */
+  /** The time limit for starting the machine and becoming ready. */
   timeoutMs: number;
 };
 
-/** A daemon that says nothing for so long does not answer a request; a stream may be silent for ever. */
+/** A silent daemon fails a request after this time; a stream may be silent for ever. */
 const SILENCE_MS = 60_000;
-/** What a person is told to wait for a machine that is being set up, or does not come up. */
+/** The retry time for a user whose machine is being provisioned or does not start, in seconds. */
 const AGAIN_SECONDS = 5;
 
-/** Headers of the request that mean something to the daemon. */
+/** Request headers that are passed to the daemon. */
 const PASSED_ON = ['accept', 'content-type', 'last-event-id'] as const;
 
 export class Passages {
   readonly #options: PassageOptions;
   readonly #closing = new AbortController();
-  /** What waits for a machine. */
+  /** Requests that wait for a machine. */
   readonly #waiting = new Set<AbortController>();
 
   constructor(options: PassageOptions) {
     this.#options = options;
   }
 
-  /** Ends the waiting for machines, and streams. */
+  /** Ends waits for machines, and streams. */
   close(): void {
     this.#closing.abort();
     for (const waiting of this.#waiting) waiting.abort(new Error('the router is closing'));
   }
 
   /**
-   * Passes a request on, with the daemon's token in the place of the person's.
+   * Passes a request on, with the daemon's token in place of the user's.
    *
    * A request that certainly did not arrive is tried once more. One that may have arrived is not.
    *
-   * @param revoked ends a stream whose credential stands no longer
-   * @throws ReveilleError 404, 409, 410, 451 when there is no machine that could be talked to; 503 when it does not
-   *   come up; 502 when it does not answer
+   * @param revoked ends a stream whose credential was revoked
+   * @throws ReveilleError 404, 409, 410, 451 when the user has no machine with a chat; 503 when it does not start; 502
+   *   when it does not answer
    */
   async pass(c: HttpContext, person: Person, place: Place, revoked: AbortSignal): Promise<Response> {
     const isStream = place.route === CARRIED_ROUTES.events;
     const body = await bodyOf(c, place);
     for (let attempt = 1; ; attempt++) {
       const gone = new AbortController();
-      const leave = () => gone.abort(new Error('the reader has gone'));
+      const leave = () => gone.abort(new Error('the reader disconnected'));
       c.env.outgoing.once('close', leave);
       const lease = await this.reach(person.userId, gone.signal).finally(() => c.env.outgoing.off('close', leave));
       try {
@@ -75,7 +78,7 @@ export class Passages {
           ...this.#to(lease, person, c, place),
           body,
           outgoing: c.env.outgoing,
-          // Only a stream is cut short; an answer that is on its way is waited for.
+          // Only a stream is aborted; an answer that is under way is completed.
           ending: isStream ? AbortSignal.any([this.#closing.signal, revoked, lease.ending]) : undefined,
           silenceMs: isStream ? 0 : SILENCE_MS,
         });
@@ -116,15 +119,15 @@ export class Passages {
     };
   }
 
-  /** The daemon did not answer: it is looked at before it is used again. */
+  /** The daemon did not answer: it is checked before its next use. */
   doubt(userId: string, { daemon }: Lease): void {
     this.#options.fleet.of(userId).doubt(daemon);
   }
 
   /**
-   * Wakes the machine of a person.
+   * Wakes the machine of a user.
    *
-   * @param gone nobody waits any more
+   * @param gone aborts when the caller no longer waits
    * @throws ReveilleError as {@link pass}
    */
   async reach(userId: string, gone: AbortSignal): Promise<Lease> {
@@ -157,7 +160,7 @@ export class Passages {
           : toReveilleError(thrown).message;
       throw new ReveilleError(
         'unavailable',
-        `your agent's machine does not come up: ${why}. Nothing was sent to it; try again, and if it stays so, look at it with: reveille machine show ${userId}`,
+        `your agent's machine does not start: ${why}. Your request was not sent; try again, and if it still fails, see: reveille machine show ${userId}`,
         { retryAfterSeconds: AGAIN_SECONDS, cause: thrown },
       );
     } finally {
@@ -168,20 +171,20 @@ export class Passages {
   }
 }
 
-/** @throws ReveilleError for a person, who cannot register a machine themselves */
+/** @throws ReveilleError for a user, who cannot register a machine */
 function talkative(registry: Registry, userId: string): DaemonMachine {
   const found = registry.get(userId);
   if (found === undefined) {
-    const message = `no machine has been set up for ${userId}; whoever runs this router does it with: reveille machine put ${userId}`;
+    const message = `no machine has been set up for ${userId}; the operator of this router does it with: reveille machine put ${userId}`;
     throw new ReveilleError('not_found', message);
   }
   const machine = wakeable(found, userId, AGAIN_SECONDS);
   if (hasDaemon(machine)) return machine;
-  const message = `the agent of ${userId} is a program that is woken for each turn and cannot be talked to; see what it did with: reveille machine turns ${userId}`;
+  const message = `the agent of ${userId} is a program that runs once for each turn, so it has no chat; see its turns with: reveille machine turns ${userId}`;
   throw new ReveilleError('conflict', message);
 }
 
-/** What goes on to the daemon: of a message only the members that are a person's to send. */
+/** The body for the daemon: of a message only the members that a user may send. */
 async function bodyOf(c: HttpContext, { route }: Place): Promise<Buffer | undefined> {
   const given = c.get('body');
   if (route === CARRIED_ROUTES.chat) {
@@ -194,9 +197,9 @@ async function bodyOf(c: HttpContext, { route }: Place): Promise<Buffer | undefi
 function notAnswered({ result, why }: Extract<Carried, { why: string }>, { route }: Place): ReveilleError {
   const unsure =
     result === 'unknown' && route.method !== 'get'
-      ? '; it may or may not have been received: look at the conversation before you send it again'
+      ? '; it is unknown whether the request arrived: check the conversation before you send it again'
       : '; try again';
-  const message = `your agent's machine is up and did not answer (${why})${unsure}`;
+  const message = `your agent's machine runs and did not answer (${why})${unsure}`;
   const retryable = result === 'unsent' || route.method === 'get';
   return new ReveilleError('unavailable', message, { status: 502, retryable });
 }

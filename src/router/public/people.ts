@@ -1,6 +1,6 @@
 /**
- * What the console of a fleet is given of the router: who may come in, their sessions, and for each person their own
- * machine. The router holds no right of theirs elsewhere: what follows from a person's token is with their session
+ * The part of the router that the console of a fleet uses: authentication, sessions, and each user's own machine. The
+ * router holds no other rights of users: rights that follow from a user's token are stored with their session
  * (docs/decisions/0047-the-console-of-a-fleet.md).
  */
 import type { Transport } from '../../kit/http/plain-transport.ts';
@@ -12,20 +12,20 @@ import type { PersonTokens, RightsElsewhere } from './person-tokens.ts';
 
 export type People = {
   /**
-   * Whose token it is; `undefined` for one that does not stand, which is counted.
+   * The user of a token; `undefined` for an invalid one, which is counted.
    *
    * @throws ReveilleError `rate_limited` while the address or the credential is locked
    */
   come(token: string, remoteAddress: string): Comer | undefined;
-  /** Uses up a code that was asked for with a token. */
+  /** Uses a code that was requested with a token. */
   redeem(code: string): Promise<Comer | undefined>;
-  /** Whether a credential still stands. */
+  /** Whether a credential is still valid. */
   stands(credential: string): boolean;
-  /** What the operator has arranged elsewhere for whoever holds a credential. */
+  /** The rights at other daemons that the operator has granted to a credential. */
   rightsElsewhere(credential: string): RightsElsewhere;
   readonly sessions: Pick<ConsoleRows, 'get' | 'put' | 'touch' | 'remove'>;
   machineOf(user: string): OwnMachine;
-  /** Carries requests to the agent of a person; the address of a request is of no account. */
+  /** Sends requests to the agent of a user; the address of a request is ignored. */
   lineTo(user: string): Transport;
 };
 

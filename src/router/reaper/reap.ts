@@ -1,4 +1,4 @@
-/** Ending the processes of machines whose router has died and was not replaced. */
+/** Ends the processes of machines whose router has died and was not replaced. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
@@ -15,13 +15,13 @@ import { findByVariable, isRunning, runningLeader } from '../providers/process-t
 
 type SettleOptions = {
   dataDir: string;
-  /** How long another router has to come, in milliseconds. */
+  /** How long another router may take to start, in milliseconds. */
   graceMs: number;
   clock: Clock;
   log: Logger;
-  /** A machine that is in the middle of a turn is asked again after this; 10 seconds unless told. */
+  /** A machine in the middle of a turn is checked again after this; by default 10 seconds. */
   busyMs?: number;
-  /** One that says that it is busy for longer than this is ended all the same; an hour unless told. */
+  /** A machine that reports busy for longer than this is ended anyway; by default an hour. */
   longestBusyMs?: number;
 };
 
@@ -31,7 +31,7 @@ type Orphan = {
   birth: string;
   url: string;
   healthPath: string | undefined;
-  /** Whether its port is another program's by its specification, so that who listens says nothing. */
+  /** Whether the specification allows a foreign listener, so that the owner of the port says nothing. */
   foreignListener: boolean;
 };
 
@@ -40,10 +40,9 @@ const LONGEST_BUSY_MS = 3_600_000;
 /** Between SIGTERM and SIGKILL. */
 const TERM_MS = 10_000;
 
-/** Whether a router owns the file, whose machines these are then. */
+/** Whether a router locks the file; then the machines are its own. */
 function isOwned(path: string): boolean {
-  // The number that the dead router has left may be another program's by now, and a new router may not have written its
-  // own yet.
+  // The pid of the dead router may belong to another program by now, and a new router may not have stored its own yet.
   try {
     ownFile(path)();
     return false;
@@ -80,7 +79,7 @@ async function isBusy({ url, healthPath, pid, foreignListener }: Orphan, probe: 
   }
 }
 
-/** Resolves with whether a router came within the time. */
+/** Resolves with whether a router started in time. */
 async function routerComes(path: string, { graceMs, clock }: SettleOptions): Promise<boolean> {
   const until = clock.monotonic() + graceMs;
   for (;;) {
@@ -92,10 +91,10 @@ async function routerComes(path: string, { graceMs, clock }: SettleOptions): Pro
 }
 
 /**
- * Waits for a router to take the machines of a dead one over, and ends them when none does; those that are in the
- * middle of a turn when that is done, or after an hour.
+ * Waits for a router to adopt the machines of a dead one, and ends them when none does. A machine in the middle of a
+ * turn is ended after the turn, or after an hour.
  *
- * @returns how many were ended
+ * @returns the number of ended machines
  * @throws ReveilleError when the router's records cannot be read
  */
 export async function settleOrphans(options: SettleOptions): Promise<number> {
