@@ -20,10 +20,10 @@ const ASK_MS = 15_000;
 const FIRST_LOOK_MS = 500;
 const LONGEST_LOOK_MS = 10_000;
 
-/** The message id of a wake, a UUID that is always the same for a fire: an agent may tell repetitions apart by it. */
+/** The message id of a wake: a UUID derived from the fire id, so that an agent can recognize repetitions. */
 export function a2aMessageId(fireId: string): string {
   const hex = createHash('sha256').update(`a2a:${fireId}`).digest('hex');
-  // Version 8: made in a way of our own (RFC 9562 §5.8).
+  // Version 8: a custom method (RFC 9562 §5.8).
   const variant = ((Number.parseInt(hex[16]!, 16) & 0x3) | 0x8).toString(16);
   return [
     hex.slice(0, 8),
@@ -48,7 +48,7 @@ class A2aTarget implements TurnTarget {
 
   async check(): Promise<void> {
     const connection = await this.#connect(new AbortController().signal);
-    // An agent that asks to come later is there; its turn is begun later.
+    // An agent that requests a later retry is reachable; its turn begins later.
     if (connection.result === 'connected' || connection.result === 'busy') return;
     const at = `the agent at ${this.#machine.spec.url}`;
     if (connection.result === 'unusable')
@@ -65,13 +65,13 @@ class A2aTarget implements TurnTarget {
     if (connection.result !== 'connected')
       return { result: 'not_started', why: `the agent was not reached: ${connection.why}` };
     const { agent } = connection;
-    // The conversation's own id is the context, as long as the agent has not given it another.
+    // The context is the conversation's own id until the agent returns another.
     const wanted = session ?? (turn.named ? turn.conversationId : undefined);
     await attempt.begin();
     const first = await this.#send(agent, attempt, wanted);
     if (first.result !== 'answered' || first.status < 400 || first.status > 404)
       return await this.#heard(agent, first, wanted, attempt);
-    // An agent may refuse a context that it did not make itself: then nothing ran, and it makes one.
+    // An agent may reject a context that it did not create. Then no turn ran, and it creates one.
     if (session !== undefined || wanted === undefined) return await this.#heard(agent, first, wanted, attempt);
     return await this.#heard(agent, await this.#send(agent, attempt, undefined), undefined, attempt);
   }
@@ -82,7 +82,7 @@ class A2aTarget implements TurnTarget {
     return {
       result: 'unknown',
       session,
-      error: 'the router ended before it learnt which task the agent made of the message',
+      error: 'the router ended before it received the task of the message',
     };
   }
 
@@ -107,17 +107,17 @@ class A2aTarget implements TurnTarget {
     return reply;
   }
 
-  /** What the answer to the message says, and what comes after it. */
+  /** Reads the answer to the message, and waits for its task. */
   async #heard(agent: A2aAgent, answer: Reply, context: string | undefined, attempt: Attempt): Promise<Outcome> {
     const session = context;
     if (answer.result === 'unsent') return { result: 'not_started', why: `the agent was not reached: ${answer.why}` };
     if (answer.result === 'unknown') {
-      return { result: 'unknown', session, error: `the agent took the message and did not answer: ${answer.why}` };
+      return { result: 'unknown', session, error: `the agent received the message and did not answer: ${answer.why}` };
     }
     const { status, said, message: direct, task } = answer;
     if (status === 429 || status === 503) return later(answer);
     if (status === 502 || status === 504)
-      return { result: 'unknown', session, error: `something before the agent answered ${said}` };
+      return { result: 'unknown', session, error: `a proxy before the agent answered ${said}` };
     if (status > 299) return { result: 'failed', session, error: `the agent refused the message: ${said}` };
     if (direct) return { result: 'done', session: direct.contextId ?? session, reply: boundedReply(direct.text) };
     if (!task)
@@ -128,7 +128,7 @@ class A2aTarget implements TurnTarget {
     return await this.#follow(agent, task.id, task.contextId ?? session, attempt);
   }
 
-  /** Asks about a task until it is over. */
+  /** Polls a task until it has ended. */
   async #follow(
     known: A2aAgent | undefined,
     taskId: string,
@@ -139,7 +139,7 @@ class A2aTarget implements TurnTarget {
     const { clock } = this.#options;
     const { signal } = attempt;
     const unknown = (error: string): Outcome => ({ result: 'unknown', session: context, error });
-    let trouble = 'it works on';
+    let trouble = 'it is still running';
     for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_LOOK_MS)) {
       await wait(clock, pauseMs, signal);
       if (signal.aborted) return unknown(`the agent's task may still run: it was given up when it ${reasonIn(signal)}`);
@@ -173,7 +173,7 @@ class A2aTarget implements TurnTarget {
   }
 }
 
-/** The turn did not begin: the agent, or a proxy before it, asks to come later. */
+/** The turn did not begin: the agent, or a proxy before it, requests a later retry. */
 function later({ said, retryAfterSeconds }: { said: string; retryAfterSeconds: number | undefined }): Outcome {
   const retryAfterMs = retryAfterSeconds === undefined ? undefined : retryAfterSeconds * 1000;
   return { result: 'not_started', why: `the agent answered ${said}`, retryAfterMs };
@@ -192,7 +192,7 @@ export function a2aTarget(options: A2aOptions): TargetMaker<Preset, TurnTarget> 
 
 const UNFINISHED = new Set(['submitted', 'working', 'unspecified']);
 
-/** What became of the turn; `undefined` while the task works on. */
+/** The outcome of the turn; `undefined` while the task is running. */
 function outcomeOfTask(task: Task, context: string | undefined): Outcome | undefined {
   if (UNFINISHED.has(task.state)) return undefined;
   const session = task.contextId ?? context;
@@ -206,14 +206,14 @@ function outcomeOfTask(task: Task, context: string | undefined): Outcome | undef
         result: 'failed',
         session,
         reply,
-        error: `the agent asks for something, and nobody is there to answer${because}`,
+        error: `the agent requests input, and no person is present to answer${because}`,
       };
     case 'auth_required':
       return {
         result: 'failed',
         session,
         reply,
-        error: `the agent asks for credentials, and nobody is there to give them${because}`,
+        error: `the agent requests credentials, and no person is present to give them${because}`,
       };
     case 'failed':
     case 'rejected':
@@ -223,9 +223,9 @@ function outcomeOfTask(task: Task, context: string | undefined): Outcome | undef
         result: 'failed',
         session,
         reply,
-        error: `the agent's task was ${task.state === 'failed' ? 'not done: it failed' : task.state}${because}`,
+        error: `the agent's task was ${task.state === 'failed' ? 'not completed: it failed' : task.state}${because}`,
       };
     default:
-      return { result: 'unknown', session, error: `the agent's task is in a state that is not known: ${task.state}` };
+      return { result: 'unknown', session, error: `the agent's task is in an unknown state: ${task.state}` };
   }
 }

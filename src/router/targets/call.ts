@@ -1,4 +1,4 @@
-/** One call of a target's HTTP interface: JSON in, JSON out, no redirect followed, everything bounded. */
+/** One call of a target's HTTP interface: JSON request and answer, no redirects, bounded in time and size. */
 import type { Dispatcher } from 'undici';
 import type { CancelTimer, Clock } from '../../kit/clock/clock.ts';
 import { exchange, reasonOf, retryAfterOf } from '../../kit/http/exchange.ts';
@@ -13,19 +13,19 @@ type CallRequest = {
   /** JSON text. */
   body?: string;
   signal: AbortSignal;
-  /** Must not be repeated in errors. */
+  /** Secrets that errors must not repeat. */
   secrets: readonly string[];
-  /** Of a longer answer only the beginning is read; 32 MiB unless told. */
+  /** Of a longer answer only the beginning is read; by default 32 MiB. */
   maxBytes?: number;
 };
 
 export type Answered = {
   result: 'answered';
   status: number;
-  /** The body, where it is a whole JSON object; a list stands in `list`. */
+  /** The body, if it is a complete JSON object; a list is in `list`. */
   json: Record<string, unknown> | undefined;
   list: unknown[] | undefined;
-  /** The body, or as much of it as was to be read. */
+  /** The body, up to the limit. */
   text: string;
   retryAfterSeconds: number | undefined;
   /** The status with the beginning of the body, for errors. */
@@ -34,7 +34,7 @@ export type Answered = {
 
 export type CallResult =
   | Answered
-  /** Not a byte of the request left. */
+  /** No byte of the request was sent. */
   | { result: 'unsent'; why: string; error: Error }
   /** It may have arrived. */
   | { result: 'unknown'; why: string };
@@ -79,7 +79,7 @@ export async function call(dispatcher: Dispatcher, request: CallRequest): Promis
   };
 }
 
-/** A signal that also aborts after a time; `cancel` gives the timer up. */
+/** A signal that also aborts after a time; `cancel` stops the timer. */
 export function within(clock: Clock, ms: number, signal: AbortSignal): { signal: AbortSignal; cancel: CancelTimer } {
   const timeout = new AbortController();
   const cancel = clock.after(Math.max(0, ms), () =>

@@ -1,4 +1,4 @@
-/** Wakes that are handed over within their own time: what the target answers is what the wake is answered. */
+/** Delivers wakes that the target accepts within the wake's own time: the target's answer is the answer to the wake. */
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -15,13 +15,13 @@ type HandoversOptions = {
   clock: Clock;
   log: Logger;
   onStage: OnStage;
-  /** Suspends a machine whose receiver said that it is gone for good. */
+  /** Suspends a machine whose receiver reported that it is permanently gone. */
   suspend: (userId: string, why: string) => Promise<void>;
 };
 
 export class Handovers {
   readonly #options: HandoversOptions;
-  /** On their way, by user and fire. */
+  /** Under way, by user and fire. */
   readonly #underWay = new Map<string, Promise<Turn>>();
 
   constructor(options: HandoversOptions) {
@@ -29,12 +29,11 @@ export class Handovers {
   }
 
   /**
-   * Hands a wake over. A repetition that arrives while the first one is under way shares its answer.
+   * Delivers a wake. A concurrent repetition shares the answer of the first call.
    *
-   * @returns the turn that is on record
-   * @throws ReveilleError 410 when the receiver is gone for good, 502 when the wake was refused or may have arrived,
-   *   503 when nothing
-   *   of it was begun
+   * @returns the recorded turn
+   * @throws ReveilleError 410 when the receiver is permanently gone, 502 when the wake was rejected or may have
+   *   arrived, 503 when no turn began
    */
   async handOver(target: DirectTarget, wake: Wake, turn: Turn, deadline: AbortSignal): Promise<Turn> {
     const key = `${turn.userId} ${turn.fireId}`;
@@ -51,7 +50,7 @@ export class Handovers {
 
   async #deliver(target: DirectTarget, wake: Wake, turn: Turn, deadline: AbortSignal): Promise<Turn> {
     const { store, clock, log, onStage, suspend } = this.#options;
-    // What is handed over is told apart by its words, and an attempt that is repeated after a restart knows no reason.
+    // The receiver compares contents, and an attempt that is repeated after a restart has no reason.
     const words = framedWords({ ...turn, lateBecause: undefined });
     const handover = await target.deliver(wake, turn, words, deadline);
     if (handover.result === 'gone') await suspend(turn.userId, handover.why);
@@ -61,8 +60,8 @@ export class Handovers {
     try {
       await store.accept({ ...turn, status: 'accepted', handle, startedAt: now, finishedAt: now });
     } catch (err) {
-      // The target has it and knows a repetition by itself; the wake is not to be repeated for the record's sake.
-      log.error({ err, turn_id: turn.id }, 'a wake was handed over and could not be put on record');
+      // The target has accepted it and recognizes repetitions. A failed record must not cause a repetition.
+      log.error({ err, turn_id: turn.id }, 'a delivered wake could not be recorded');
     }
     onStage({ ...stageOf(turn, now), stage: 'accepted' });
     return turn;

@@ -11,7 +11,7 @@ const entry = (userId: string, lane: string, notBefore = 0): Entry => ({
 });
 const ids = (entries: readonly Entry[]) => entries.map(({ id }) => id);
 
-test('a lane has one turn at a time, in order, also when the first has to wait', () => {
+test('a conversation has one turn at a time, in order, also when the first one waits', () => {
   const lanes = new Lanes(4);
   const [one, two, other] = [entry('alice', 'a'), entry('alice', 'a'), entry('alice', 'b')];
   for (const each of [one, two, other]) lanes.add(each);
@@ -26,13 +26,13 @@ test('a lane has one turn at a time, in order, also when the first has to wait',
   assert.equal(lanes.nextAt(), undefined);
 });
 
-test('a user has so many turns at a time, the oldest first, and holds up nobody else', () => {
+test('a user has a limited number of concurrent turns, the oldest first, and delays no other user', () => {
   const lanes = new Lanes(2);
   const alices = ['a', 'b', 'c', 'd'].map((lane) => entry('alice', lane));
   const bob = entry('bob', 'a');
   for (const each of [...alices, bob]) lanes.add(each);
   assert.deepEqual(ids(lanes.take(0)), ids([alices[0]!, alices[1]!, bob]));
-  // A lane that goes on after its first turn does not come before those that have waited longer.
+  // A conversation that continues after its first turn does not overtake older ones.
   lanes.add(entry('alice', 'a'));
   lanes.release(alices[0]!);
   assert.deepEqual(ids(lanes.take(0)), ids([alices[2]!]));
@@ -40,7 +40,7 @@ test('a user has so many turns at a time, the oldest first, and holds up nobody 
   assert.equal(lanes.waiting({ userId: 'alice', lane: 'd' }), 1);
 });
 
-test('what runs already keeps its lane, and nothing stays when all is over', () => {
+test('a running turn blocks its conversation, and no entry remains at the end', () => {
   const lanes = new Lanes(1);
   const [one, two] = [entry('alice', 'a'), entry('alice', 'a')];
   lanes.occupy(one);

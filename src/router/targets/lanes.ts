@@ -1,10 +1,10 @@
 /**
- * Which turns may begin now. A conversation is a lane: one turn at a time, in the order of acceptance, also when the
- * first of them has to wait. A user has so many turns at a time over all lanes. Holds nothing that the store does not
- * know. Pure.
+ * Decides which turns may begin. A conversation runs one turn at a time, in the order of acceptance, also when the
+ * first one has to wait. A user has a limited number of concurrent turns over all conversations. It contains nothing
+ * that the store does not. Pure.
  */
 
-/** `id` names the turn; ids sort by their time of acceptance. */
+/** `id` identifies the turn; ids sort by their time of acceptance. */
 export type Entry = { id: string; userId: string; lane: string; notBefore: number };
 
 type Lane = { waiting: Entry[]; running: Entry | undefined };
@@ -15,23 +15,23 @@ export class Lanes {
   readonly #perUser: number;
   readonly #users = new Map<string, User>();
 
-  /** @param perUser turns of one user that may run at a time */
+  /** @param perUser the most concurrent turns of one user */
   constructor(perUser: number) {
     this.#perUser = perUser;
   }
 
-  /** A turn that waits for its time. */
+  /** Adds a turn that waits for its time. */
   add(entry: Entry): void {
     this.#lane(entry).waiting.push(entry);
   }
 
-  /** A turn that runs already. */
+  /** Adds a turn that runs already. */
   occupy(entry: Entry): void {
     this.#lane(entry).running = entry;
     this.#users.get(entry.userId)!.running++;
   }
 
-  /** Turns that may begin now; they count as running from here on. */
+  /** The turns that may begin now; they count as running from here on. */
   take(now: number): Entry[] {
     const taken: Entry[] = [];
     for (const user of this.#users.values()) {
@@ -48,7 +48,7 @@ export class Lanes {
     return taken;
   }
 
-  /** When the next turn may begin that only waits for its time; `undefined` when there is none. */
+  /** When the next turn becomes due that only waits for its time; `undefined` when there is none. */
   nextAt(): number | undefined {
     let next: number | undefined;
     for (const { lanes, running } of this.#users.values()) {
@@ -61,24 +61,24 @@ export class Lanes {
     return next;
   }
 
-  /** The turn is over. */
+  /** The turn has ended. */
   release(entry: Entry): void {
     this.#leave(entry);
     this.#forget(entry);
   }
 
-  /** The turn did not begin after all; it is the first of its lane again. */
+  /** The turn did not begin; it is the first of its conversation again. */
   putBack(entry: Entry, notBefore: number): void {
     this.#leave(entry);
     this.#lane(entry).waiting.unshift({ ...entry, notBefore });
   }
 
-  /** How many turns wait in a lane. */
+  /** The number of waiting turns of a conversation. */
   waiting({ userId, lane }: Pick<Entry, 'userId' | 'lane'>): number {
     return this.#users.get(userId)?.lanes.get(lane)?.waiting.length ?? 0;
   }
 
-  /** How many turns of a user wait. */
+  /** The number of waiting turns of a user. */
   waitingOf(userId: string): number {
     const lanes = this.#users.get(userId)?.lanes.values() ?? [];
     return [...lanes].reduce((sum, { waiting }) => sum + waiting.length, 0);

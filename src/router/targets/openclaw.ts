@@ -1,4 +1,7 @@
-/** Target `openclaw`: a gateway's hook that runs an agent's turn. It knows a repeated wake by its `idempotencyKey`. */
+/**
+ * Target `openclaw`: a hook of a gateway that runs an agent's turn. It recognizes a repeated wake by its
+ * `idempotencyKey`.
+ */
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { below } from '../../kit/http/exchange.ts';
@@ -10,9 +13,7 @@ import type { DirectTarget, Handover, TargetMaker } from './target.ts';
 export type OpenclawOptions = { dispatcher: Dispatcher; clock: Clock };
 
 const DEFAULT_TIMEOUT_SECONDS = 25;
-/**
- * It says of these itself that the run did not begin: the session changed, the preparation failed, no place in time.
- */
+/** Its errors for a run that did not begin: the session changed, the preparation failed, no free place in time. */
 const NOT_BEGUN = new Set([409, 429, 502, 503]);
 
 export function openclawTarget({
@@ -30,7 +31,7 @@ export function openclawTarget({
         body: JSON.stringify({
           ...preset.body,
           message: words,
-          // A wake without a conversation goes where the gateway's own settings say.
+          // A wake without a conversation goes to the default of the gateway's settings.
           ...(turn.named
             ? { sessionKey: preset.session_key.replaceAll('<conversation>', () => turn.conversationId) }
             : {}),

@@ -1,6 +1,6 @@
 /**
- * Target `opencode`: a running OpenCode server. The id of a turn's message is made from its fire, so that the session
- * itself tells whether a turn was begun and what came of it, whatever became of the answer.
+ * Target `opencode`: a running OpenCode server. The id of a turn's message is derived from its fire. So the session
+ * shows whether a turn began and how it ended, even if the answer was lost.
  */
 
 import { createHash } from 'node:crypto';
@@ -22,16 +22,13 @@ type OpencodeOptions = { dispatcher: Dispatcher; clock: Clock };
 type Preset = PresetOf<'opencode'>;
 
 const DEFAULT_TIMEOUT_SECONDS = 3600;
-/** For everything but the turn itself. */
+/** The time limit of all calls except the turn itself, milliseconds. */
 const ASK_MS = 15_000;
-/** The newest messages of a session that are looked at. */
+/** The number of newest messages of a session that are read. */
 const LOOK_MESSAGES = 100;
 const FIRST_LOOK_MS = 500;
 const LONGEST_LOOK_MS = 10_000;
-/**
- * So often a message that is not there, or a session that is idle without an answer, is looked at before that is
- * believed.
- */
+/** How often a missing message, or an idle session without an answer, is queried again before it is believed. */
 const SURE_LOOKS = 3;
 
 const busy = (why: string): Outcome => ({ result: 'not_started', why });
@@ -62,11 +59,10 @@ class OpencodeTarget implements TurnTarget {
     const session = attempt.session ?? (await this.#newSession(attempt));
     if (typeof session !== 'string') return session;
     const state = await this.#stateOf(session, cwd, signal);
-    if (state === 'busy') return busy('the session works on something else');
+    if (state === 'busy') return busy('the session is busy with another turn');
     const id = opencodeMessageId(attempt.turn.fireId, attempt.turn.scheduledFor);
     await attempt.begin();
-    if (!(await attempt.name({ session, handle: id })))
-      return busy('the router could not keep the name of the message');
+    if (!(await attempt.name({ session, handle: id }))) return busy('the router could not store the id of the message');
     const limit = within(this.#options.clock, this.#leftMs(attempt), signal);
     const body = JSON.stringify({ messageID: id, parts: [{ type: 'text', text: attempt.words }] });
     const answer = await this.#call('POST', `${sessionPath(session)}/message`, cwd, body, limit.signal);
@@ -78,7 +74,7 @@ class OpencodeTarget implements TurnTarget {
 
   async resume(attempt: Attempt): Promise<Outcome> {
     const { session, handle } = attempt.turn;
-    // The names are kept before the message is sent.
+    // The ids are stored before the message is sent.
     if (session === undefined || handle === undefined) return busy('the router ended before it sent the message');
     return await this.#follow(session, handle, attempt);
   }
@@ -90,14 +86,14 @@ class OpencodeTarget implements TurnTarget {
   async #newSession({ turn, cwd, signal }: Attempt): Promise<string | Outcome> {
     const body = JSON.stringify({ title: turn.label ?? 'Woken by Reveille' });
     const answer = await this.#ask('POST', '/session', cwd, body, signal);
-    if (answer.result !== 'answered') return busy(`no session could be made: ${answer.why}`);
+    if (answer.result !== 'answered') return busy(`no session could be created: ${answer.why}`);
     if (answer.status <= 299 && typeof answer.json?.id === 'string' && isPathSegment(answer.json.id))
       return answer.json.id;
-    const why = `no session could be made; the server answered ${answer.said}`;
+    const why = `no session could be created; the server answered ${answer.said}`;
     return answer.status >= 500 ? busy(why) : { result: 'failed', error: why };
   }
 
-  /** A server that does not tell, or cannot be asked, is found out by the message itself. */
+  /** If the server cannot report whether it is busy, the message itself shows it. */
   async #stateOf(session: string, cwd: string | undefined, signal: AbortSignal): Promise<'busy' | 'idle' | undefined> {
     const answer = await this.#ask('GET', '/session/status', cwd, undefined, signal);
     if (answer.result !== 'answered' || answer.status !== 200 || !answer.json) return undefined;
@@ -105,14 +101,14 @@ class OpencodeTarget implements TurnTarget {
     return isObject(status) && typeof status.type === 'string' && status.type !== 'idle' ? 'busy' : 'idle';
   }
 
-  /** Looks into the session until it says what came of a message. */
+  /** Queries the session until it shows the outcome of a message. */
   async #follow(session: string, id: string, attempt: Attempt): Promise<Outcome> {
     const { clock } = this.#options;
     const { cwd, signal } = attempt;
     const unknown = (error: string): Outcome => ({ result: 'unknown', session, error });
     let absent = 0;
     let idle = 0;
-    let trouble = 'nothing was heard of it';
+    let trouble = 'there was no answer about it';
     for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_LOOK_MS)) {
       if (signal.aborted) return unknown(`the turn may still run: it was given up when it ${reasonIn(signal)}`);
       const state = await this.#stateOf(session, cwd, signal);
@@ -123,7 +119,8 @@ class OpencodeTarget implements TurnTarget {
         undefined,
         signal,
       );
-      if (answer.result === 'answered' && answer.status === 404) return unknown('the session is gone with its turn');
+      if (answer.result === 'answered' && answer.status === 404)
+        return unknown('the session was deleted with its turn');
       if (answer.result === 'answered' && answer.list) {
         const { arrived, answer: said, over } = findTurn(answer.list, id);
         absent = arrived ? 0 : absent + 1;
@@ -134,9 +131,9 @@ class OpencodeTarget implements TurnTarget {
           return {
             result: 'failed',
             session,
-            error: 'the session took the message in and ended without an answer to it',
+            error: 'the session received the message and ended without an answer to it',
           };
-        trouble = 'the session works on';
+        trouble = 'the session is still running';
       } else {
         trouble = answer.result === 'answered' ? `the server answered ${answer.said}` : answer.why;
       }
@@ -173,7 +170,7 @@ class OpencodeTarget implements TurnTarget {
     const { spec, token } = this.#machine;
     const url = below(spec.url!, path);
     if (cwd !== undefined) url.searchParams.set('directory', cwd);
-    // A server without a password pays no heed to it.
+    // A server without a password ignores it.
     const authorization = `Basic ${Buffer.from(`opencode:${token}`).toString('base64')}`;
     const headers = { authorization };
     const secrets = [token, authorization];
@@ -192,7 +189,7 @@ const sessionPath = (session: string) => `/session/${pathSegment(session)}`;
 
 const reasonIn = ({ reason }: AbortSignal) => (reason instanceof Ended ? reason.message : String(reason));
 
-/** What the answer to a message says for certain; otherwise the session is looked into. */
+/** The certain outcome from the answer to a message; otherwise the session is queried. */
 function whatItSays(answer: Answered, session: string): Outcome | undefined {
   const { status, json, said } = answer;
   if (status <= 299) {
@@ -212,11 +209,11 @@ const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const RANDOM_CHARACTERS = 14;
 
 /**
- * The message id of a wake: always the same for a fire. It has the form of the server's own ids, whose first 12 hex
- * digits count time in 4096ths of a millisecond (modulo 2^48), for older servers read the order of messages from it.
+ * The message id of a wake, derived from its fire. It has the form of the server's own ids, because older servers read
+ * the order of messages from it. The first 12 hex digits count time in 4096ths of a millisecond (modulo 2^48).
  *
- * @param fireId `<alarm id>@<due, epoch milliseconds>`, or whatever the caller of the wake gave
- * @param scheduledFor the time that counts for a fire id without one
+ * @param fireId `<alarm id>@<due, epoch milliseconds>`, or the id from the caller of the wake
+ * @param scheduledFor the due time, for a fire id without one
  */
 export function opencodeMessageId(fireId: string, scheduledFor = 0): string {
   const due = BigInt(/@(\d{1,16})$/.exec(fireId)?.[1] ?? scheduledFor);
@@ -252,7 +249,7 @@ function errorOf({ info }: Message): string | undefined {
   return said === undefined ? name : `${name}: ${said}`;
 }
 
-/** What an assistant's message says came of the turn. */
+/** The outcome of the turn from an assistant's message. */
 export function outcomeOf(message: Message, session: string): Outcome {
   const error = errorOf(message);
   const reply = boundedReply(replyOf(message) || undefined);
@@ -260,7 +257,7 @@ export function outcomeOf(message: Message, session: string): Outcome {
   return { result: 'done', session, reply };
 }
 
-/** Of the messages of a session: ours, and the last that answers it; `over`: it says that no other will follow. */
+/** Finds in the messages of a session ours, and the last that answers it; `over`: it reports that no other follows. */
 export function findTurn(
   list: readonly unknown[],
   id: string,

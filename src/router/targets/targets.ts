@@ -1,6 +1,4 @@
-/**
- * Agents without a daemon of the house: wakes for machines of provider `command`. Everything about them is wired here.
- */
+/** Agents without a Reveille daemon: wakes for machines of provider `command`. This file connects the parts. */
 import type { Dispatcher } from 'undici';
 import { v7 as uuidv7 } from 'uuid';
 import type { Clock } from '../../kit/clock/clock.ts';
@@ -37,27 +35,27 @@ import { webhookTarget } from './webhook.ts';
 import { bareWords, framedWords } from './words.ts';
 
 type TargetsOptions = {
-  /** Where turns, and the files of those that run, are kept. */
+  /** The folder of the turns, and of the files of running ones. */
   dataDir: string;
   /** The user's own presets. */
   presetFolder: string;
   machineOf: (userId: string) => Machine | undefined;
-  /** Suspends a machine whose receiver said that it is gone for good. */
+  /** Suspends a machine whose receiver reported that it is permanently gone. */
   suspend: (userId: string, why: string) => Promise<void>;
   dispatcher: Dispatcher;
   environment: Readonly<Record<string, string | undefined>>;
-  /** What programs find around them. */
+  /** The sandbox of programs. */
   separation: Separation;
   clock: Clock;
   log: Logger;
   onStage?: OnStage;
-  /** Where receipts go, and with which key a user's are signed; without it none are kept. */
+  /** The destination of turn reports, and the signing key of a user; without it none are stored. */
   receipts?: Pick<ReceiptSenderOptions, 'url' | 'keyOf'>;
-  /** How names become addresses for webhooks; by the system without it. */
+  /** Resolves names to addresses for webhooks; by default the system does. */
   resolve?: Resolve;
 };
 
-/** Who takes a wake, by the kind of the preset. */
+/** The target of a wake, by the kind of the preset. */
 const TAKEN_BY: Readonly<Record<Preset['kind'], WokenTurn['by']>> = {
   terminal: 'program',
   opencode: 'server',
@@ -66,15 +64,15 @@ const TAKEN_BY: Readonly<Record<Preset['kind'], WokenTurn['by']>> = {
   webhook: 'receiver',
 };
 
-/** Turns of one user that may run at a time. */
+/** The most concurrent turns of one user. */
 const RUNS_PER_USER = 4;
-/** For how long the turns that are over can be read, and repeated wakes are known. */
+/** How long ended turns can be read and repeated wakes are recognized. */
 const KEPT_MS = 30 * 24 * 3600 * 1000;
 const PRUNE_MS = 3600 * 1000;
 
 const GUARD_WORDS = {
   who: 'the webhook',
-  remedy: 'if that is meant, register the machine with --allow-private',
+  remedy: 'if that is intended, register the machine with --allow-private',
 };
 
 export class Targets {
@@ -120,18 +118,18 @@ export class Targets {
     const workerOf = (machine: CommandMachine) => {
       const worker = this.#workerOf(machine, this.#presetOf(machine));
       if (worker) return worker;
-      throw new ReveilleError('unavailable', `the preset ${machine.spec.preset} has become one of another kind`);
+      throw new ReveilleError('unavailable', `the preset ${machine.spec.preset} now has another kind`);
     };
     this.#handovers = new Handovers({ ...shared, suspend: options.suspend });
     const attempts = new Attempts({ ...shared, machineOf, workerOf });
     this.#turns = new Turns({ ...shared, attempts, perUser: RUNS_PER_USER });
   }
 
-  /** Takes up what an earlier router left. Nothing is begun before. */
+  /** Resumes the turns of an earlier router. No turn begins before. */
   recover(): void {
     const unfinished = new Set(this.store.unfinished().map(({ id }) => id));
     removeOthers(this.#runFolder, unfinished).catch((err: unknown) => {
-      this.#options.log.warn({ err }, 'what ended turns left behind could not be removed');
+      this.#options.log.warn({ err }, 'the files of ended turns could not be removed');
     });
     this.#turns.recover();
     this.#sender?.start();
@@ -139,12 +137,11 @@ export class Targets {
   }
 
   /**
-   * Hands a wake over, or accepts its turn: 202 when it is on disk, 200 for a fire that is known.
+   * Delivers a wake, or accepts its turn: 202 when it is on disk, 200 for a known fire.
    *
    * @param deadline when the wake must have been answered
-   * @throws ReveilleError when the turn could not be begun now or was not taken: 410 when the receiver is gone for
-   *   good, 502 when
-   *   it may or may not have arrived, others in the target's words
+   * @throws ReveilleError when the turn could not begin now or was rejected: 410 when the receiver is permanently gone,
+   *   502 when it may or may not have arrived, others with the target's message
    */
   async wake(machine: CommandMachine, wake: Wake, deadline: AbortSignal): Promise<DaemonAnswer> {
     const known = this.store.ofFire(machine.userId, wake.fire_id);
@@ -161,7 +158,7 @@ export class Targets {
     return acceptedAs(await this.#handovers.handOver(this.#directOf(machine, preset), wake, turn, deadline), false);
   }
 
-  /** How the turn of a wake that was accepted can be followed. */
+  /** How the turn of an accepted wake can be followed. */
   turnOf(userId: string, fireId: string): WokenTurn | undefined {
     const { clock } = this.#options;
     const turn = this.store.ofFire(userId, fireId);
@@ -174,17 +171,17 @@ export class Targets {
     try {
       return TAKEN_BY[this.#presets.get(preset).kind];
     } catch (error) {
-      // A file of the user's own that has gone since.
+      // A user's own file that was deleted since.
       if (error instanceof ReveilleError) return 'server';
       throw error;
     }
   }
 
   /**
-   * Looks at a machine that is about to be registered.
+   * Checks a machine before its registration.
    *
-   * @returns sentences about what is not there yet
-   * @throws ReveilleError `invalid_request` naming what is missing or wrong
+   * @returns sentences about unmet requirements
+   * @throws ReveilleError `invalid_request` with the missing or invalid member
    */
   async check(spec: CommandSpec): Promise<string[]> {
     const preset = this.#presets.get(spec.preset);
@@ -200,22 +197,22 @@ export class Targets {
     return found.flatMap((look) => (look.status === 'rejected' ? [(look.reason as Error).message] : []));
   }
 
-  /** Whether the machine's secret signs events, so that it must have the form that receivers know. */
+  /** Whether the machine's secret signs events, so that it must have the format that receivers know. */
   signs({ preset }: CommandSpec): boolean {
     return this.#presets.get(preset).kind === 'webhook';
   }
 
-  /** What goes on for a user right now, in words; `undefined` when nothing does. */
+  /** The current activity of a user as text; `undefined` without any. */
   running(userId: string): string | undefined {
     return this.#turns.running(userId);
   }
 
-  /** Ends the turns of a user that run; resolves when their ends are on record. */
+  /** Ends the running turns of a user; resolves when their ends are recorded. */
   stop(userId: string, why: string): Promise<void> {
     return this.#turns.stop(userId, why);
   }
 
-  /** Ends what cannot go on without the router; calling it again gives the same promise. */
+  /** Ends turns that cannot continue without the router; a repeated call returns the same promise. */
   close(): Promise<void> {
     this.#closed ??= this.#close();
     return this.#closed;
@@ -230,12 +227,12 @@ export class Targets {
   }
 
   /**
-   * A turn that goes on is reported at once; one that ends has its start reported with its end, whatever becomes of
-   * this.
+   * The start of a turn that continues is reported at once. The report of an ended turn contains its start, even if
+   * this report fails.
    */
   #noteStart(stage: TurnStage): void {
     this.store.noteStart(stage).catch((err: unknown) => {
-      this.#options.log.warn({ err, turn_id: stage.turn_id }, 'the receipt of a start could not be kept');
+      this.#options.log.warn({ err, turn_id: stage.turn_id }, 'the report of a start could not be stored');
     });
   }
 
@@ -263,7 +260,7 @@ export class Targets {
   #directOf(machine: CommandMachine, preset: Preset): DirectTarget {
     if (preset.kind === 'openclaw') return this.#makers.openclaw(preset, machine);
     if (preset.kind === 'webhook') return this.#makers.webhook(preset, machine);
-    throw new ReveilleError('internal', `the preset ${preset.name} is none that wakes are handed over to`);
+    throw new ReveilleError('internal', `the preset ${preset.name} is not one to which wakes are delivered directly`);
   }
 
   #prune(): void {

@@ -9,7 +9,7 @@ const shipped = new Presets('/nowhere');
 const preset = (name: string) => shipped.get(name) as TerminalPreset;
 const ID = '3f0d5d1e-0000-4000-8000-000000000001';
 
-test('the presets that ship are called as their makers say', () => {
+test('the included presets have the arguments that their vendors document', () => {
   const line = (name: string, session?: string) => commandLine(preset(name), 'words', session, ['--more']);
   assert.deepEqual(line('claude'), {
     arguments: ['-p', '--output-format', 'json', '--more'],
@@ -27,14 +27,14 @@ test('the presets that ship are called as their makers say', () => {
   });
 });
 
-/** A program that takes its words as an argument alone. */
+/** A program that takes its prompt only as an argument. */
 function argumentsAlone(name: string): TerminalPreset {
   const { stdin: _, ...begins } = preset(name).new;
   const { stdin: __, ...resumes } = preset(name).resume!;
   return { ...preset(name), new: begins, resume: resumes };
 }
 
-test('words go over standard input where the program reads them, and never where others can see them', () => {
+test('a prompt goes over standard input when the program reads it, and never where other users can see it', () => {
   for (const name of shipped.names()) {
     const one = shipped.get(name);
     if (one.kind !== 'terminal') continue;
@@ -48,7 +48,7 @@ test('words go over standard input where the program reads them, and never where
   assert.deepEqual(line, { arguments: ['-p', 'words', '--output-format', 'json'], input: undefined });
 });
 
-test('words that cannot be an argument go over standard input, or nowhere', () => {
+test('a prompt that cannot be an argument goes over standard input, or is rejected', () => {
   const bare = argumentsAlone('claude');
   for (const [words, because] of [
     ['-rf /', /begins with a dash/],
@@ -62,7 +62,7 @@ test('words that cannot be an argument go over standard input, or nowhere', () =
   }
 });
 
-test('nothing in words, session or arguments is taken for a part of the template', () => {
+test('placeholders in prompt, session or arguments are not expanded', () => {
   const line = commandLine(argumentsAlone('claude'), '<session> <args> $&', '$&$1', ['<message>', '<session>']);
   assert.ok('arguments' in line);
   assert.deepEqual(line.arguments, [
@@ -70,7 +70,7 @@ test('nothing in words, session or arguments is taken for a part of the template
   ]);
 });
 
-test('the id of a session is never an option of the program', () => {
+test('the id of a session is never parsed as an option of the program', () => {
   for (const name of ['claude', 'codex', 'gemini'])
     for (const one of [preset(name), { ...argumentsAlone('claude'), name }]) {
       const line = commandLine(one, 'words', '--dangerously-skip-permissions', []);
@@ -78,7 +78,7 @@ test('the id of a session is never an option of the program', () => {
     }
 });
 
-test('each terminal preset that ships names what its agent writes in the sandbox, and never a home or a start file', () => {
+test('each included terminal preset names the paths that its agent writes in the sandbox, and never a home or a start file', () => {
   const presets = new Presets('/not-there');
   const terminal = presets.names().flatMap((name) => {
     const preset = presets.get(name);

@@ -1,6 +1,6 @@
 /**
- * The turns and conversations of agents without a daemon, in SQLite. The file holds their words, so it is its owner's
- * alone (0600).
+ * The turns and conversations of agents without a daemon, in SQLite. The file contains their messages, so only its
+ * owner can read it (0600).
  */
 import { join } from 'node:path';
 import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite';
@@ -28,7 +28,7 @@ function turnOfRow(row: Row): Turn {
     id: row.id as string,
     userId: row.user_id as string,
     fireId: row.fire_id as string,
-    // The column is older than wakes without an alarm: they have an empty text there.
+    // The column is older than wakes without an alarm: they have an empty text in it.
     alarmId: (row.alarm_id as string) || undefined,
     conversationId: row.conversation_id as string,
     named: row.named === 1,
@@ -57,12 +57,12 @@ function turnOfRow(row: Row): Turn {
   };
 }
 
-/** What came of a turn, for good. */
+/** The final outcome of a turn. */
 export type Ending = {
   status: Extract<MachineTurnStatus, 'accepted' | 'done' | 'failed' | 'unknown'>;
   reply?: string | undefined;
   error?: string | undefined;
-  /** When it began, where that is certain. */
+  /** When it began, if that is certain. */
   began?: number | undefined;
   at: number;
 };
@@ -72,7 +72,7 @@ type TurnFilter = {
   conversationId?: string | undefined;
   fireId?: string | undefined;
   status?: MachineTurnStatus | undefined;
-  /** Only turns that were accepted before the one of this number. */
+  /** Only turns that were accepted before the one with this number. */
   before?: number | undefined;
   limit: number;
 };
@@ -95,16 +95,16 @@ export class TurnStore {
   readonly #prune: StatementSync;
   readonly #receipts: ReturnType<typeof receiptTable>;
   readonly #onReceipt: (() => void) | undefined;
-  /** What chronosd has not heard yet. */
+  /** Reports that chronosd has not received yet. */
   readonly outbox: ReceiptOutbox = {
     waiting: (page) => this.#receipts.waiting(page),
     remove: (ids) => this.#commits.run(() => this.#receipts.remove(ids)),
   };
 
   /**
-   * Opens the store of a data folder and owns it until it is closed.
+   * Opens and locks the store of a data folder until it is closed.
    *
-   * @param onReceipt called when a receipt has become durable; without it none are kept
+   * @param onReportStored called when a report has become durable; without it none are stored
    * @throws ReveilleError as `openDatabase`
    */
   constructor(dataDir: string, clock: Clock, onReceipt?: () => void) {
@@ -161,7 +161,7 @@ export class TurnStore {
   /**
    * Stores a turn, unless its fire has one already. Resolves when that is on disk.
    *
-   * @throws ReveilleError `unavailable` when nothing could be stored
+   * @throws ReveilleError `unavailable` when it could not be stored
    */
   accept(turn: Turn): Promise<{ turn: Turn; deduped: boolean }> {
     return this.#commits.run(() => {
@@ -199,34 +199,34 @@ export class TurnStore {
     return this.#read(() => this.#unfinished.all());
   }
 
-  /** Before anything of an attempt leaves the router. Rejects with `internal` when the turn is over. */
+  /** Call it before any action of an attempt. Rejects with `internal` when the turn has ended. */
   begin(id: string, attempt: { session: string | undefined; spawnId: string; now: number }): Promise<void> {
     const { session, spawnId, now } = attempt;
     return this.#commits.run(() => {
       const { changes } = this.#begin.run({ id, session: session ?? null, spawnId, now });
-      if (Number(changes) !== 1) throw new ReveilleError('internal', `the turn ${id} is over and cannot be begun`);
+      if (Number(changes) !== 1) throw new ReveilleError('internal', `the turn ${id} has ended and cannot be begun`);
     });
   }
 
   /**
-   * Right after the fork, and not a turn of the event loop later: until then only the environment tells whose process
-   * it is.
+   * Call it right after the fork, in the same turn of the event loop. Until then only the environment identifies the
+   * process.
    */
   born(id: string, pid: number, birth: string): void {
     this.#commits.runNow(() => this.#born.run({ id, pid, birth }));
   }
 
-  /** What the target calls the turn, and its conversation where that has a name by now. */
+  /** The target's name of the turn, and of its conversation if it has one by now. */
   name(id: string, { session, handle }: { session?: string; handle?: string }): Promise<void> {
     return this.#commits.run(() => void this.#handle.run({ id, session: session ?? null, handle: handle ?? null }));
   }
 
-  /** Of an attempt that certainly did not start. */
+  /** For an attempt that certainly did not start. */
   requeue({ id, attempts }: Turn, notBefore: number, why: string): Promise<void> {
     return this.#commits.run(() => void this.#requeue.run({ id, attempts, notBefore, why }));
   }
 
-  /** Ends a turn and keeps the session that stands behind its conversation from now on, in one transaction. */
+  /** Ends a turn and stores the session of its conversation from now on, in one transaction. */
   async finish(turn: Turn, ending: Ending, session: string | undefined, cwd: string | undefined): Promise<void> {
     const { status, reply, error, at } = ending;
     await this.#commits.run(() => {
@@ -242,7 +242,7 @@ export class TurnStore {
     this.#onReceipt?.();
   }
 
-  /** Keeps for chronosd that a turn has begun, where receipts are kept; resolves when that is on disk. */
+  /** Stores the report that a turn has begun, if reports are stored; resolves when it is on disk. */
   async noteStart(stage: TurnStage): Promise<void> {
     if (!this.#onReceipt || !isOccurrence(stage.fire_id)) return;
     const { user_id, fire_id, turn_id, conversation_id, at } = stage;
@@ -252,7 +252,7 @@ export class TurnStore {
     this.#onReceipt();
   }
 
-  /** Puts the receipts of a turn that is over into the outbox, inside the transaction that ends it. */
+  /** Puts the reports of an ended turn into the outbox, inside the transaction that ends it. */
   #report(turn: Turn, { status, reply, error, began, at }: Ending): void {
     if (!this.#onReceipt || !isOccurrence(turn.fireId) || status === 'accepted') return;
     if (began !== undefined) this.#receipts.put(turn.userId, turn.fireId, startOf(turn, began));
@@ -296,7 +296,7 @@ export class TurnStore {
     return Object.fromEntries(rows.map(({ status, turns }) => [status, turns]));
   }
 
-  /** Forgets turns that ended before an instant. */
+  /** Deletes turns that ended before an instant. */
   prune(before: number): Promise<void> {
     return this.#commits.run(() => void this.#prune.run(before));
   }
@@ -323,7 +323,7 @@ function startOf({ id, conversationId }: Pick<Turn, 'id' | 'conversationId'>, at
 
 type Key = Pick<Turn, 'userId' | 'conversationId' | 'preset'>;
 
-/** `session`: none yet, when the next turn is to begin one. */
+/** `session`: none while the next turn must create one. */
 export type Conversation = { session: string | undefined; cwd: string | undefined };
 
 export class Conversations {
@@ -334,7 +334,7 @@ export class Conversations {
     this.#get = db.prepare(`
       SELECT session, cwd FROM conversations
       WHERE user_id = :userId AND conversation_id = :conversationId AND preset = :preset`);
-    // The folder of its first turn stays: the session's files are there.
+    // The folder of its first turn stays, because the session's files are there.
     this.#put = db.prepare(`
       INSERT INTO conversations (user_id, conversation_id, preset, session, cwd, created_at, updated_at)
       VALUES (:userId, :conversationId, :preset, :session, :cwd, :at, :at)
@@ -356,7 +356,7 @@ export class Conversations {
     }
   }
 
-  /** Inside a transaction of the store. */
+  /** Call it inside a transaction of the store. */
   put({ userId, conversationId, preset }: Key, { session, cwd }: Conversation, at: number): void {
     this.#put.run({ userId, conversationId, preset, session: session ?? null, cwd: cwd ?? null, at });
   }

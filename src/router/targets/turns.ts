@@ -1,6 +1,6 @@
 /**
- * Working off turns: one at a time in each conversation, each begun at most once unless its target proves that it did
- * not run, and each with its end on record. What is in memory here can be lost: the store has all of it.
+ * Executes turns: one at a time in each conversation. Each is begun at most once, unless its target proves that it did
+ * not run, and the end of each is recorded. The state in memory can be lost: the store has all of it.
  */
 import { backoff } from '../../kit/clock/backoff.ts';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
@@ -19,22 +19,22 @@ type TurnsOptions = {
   clock: Clock;
   log: Logger;
   onStage: OnStage;
-  /** Turns of one user that may run at a time. */
+  /** The most concurrent turns of one user. */
   perUser: number;
 };
 
-/** More turns than this do not wait in one conversation. */
+/** The most waiting turns of one conversation. */
 const LONGEST_QUEUE = 32;
 const FULL_RETRY_SECONDS = 60;
 const FIRST_PAUSE_MS = 5_000;
 const LONGEST_PAUSE_MS = 60_000;
 const pauseAfter = backoff({ first: FIRST_PAUSE_MS, longest: LONGEST_PAUSE_MS });
 const LONGEST_ASKED_PAUSE_MS = 15 * 60_000;
-/** Between two attempts to put something on record. */
+/** The pause between two attempts to store an outcome, milliseconds. */
 const STORE_PAUSE_MS = 2_000;
 const DEFAULT_WAIT_SECONDS = 21_600;
 
-/** When to try again what did not start. */
+/** The pauses before a turn that did not start is tried again. */
 function pauseOf(attempts: number, askedMs: number | undefined): number {
   if (askedMs !== undefined) return Math.min(Math.max(askedMs, 1000), LONGEST_ASKED_PAUSE_MS);
   return pauseAfter(attempts);
@@ -64,18 +64,17 @@ export class Turns {
   }
 
   /**
-   * Accepts a turn. Resolves when it is on disk, with the turn that its fire had already when it had one.
+   * Accepts a turn. Resolves when it is on disk, with the existing turn of its fire if there is one.
    *
-   * @throws ReveilleError `unavailable` when too many turns wait in the conversation, when nothing could be stored, or
-   *   in the
-   *   target's words when it could not begin the turn now
+   * @throws ReveilleError `unavailable` when too many turns wait in the conversation, when it could not be stored, or
+   *   with the target's message when it could not begin the turn now
    */
   async accept(turn: Turn, { machine, target, wordsOf }: Worker): Promise<{ turn: Turn; deduped: boolean }> {
     const { store } = this.#options;
     if (this.#closing.signal.aborted) throw new ReveilleError('unavailable', 'the router is shutting down');
     const entry = entryOf(turn);
     if (this.#lanes.waiting(entry) >= LONGEST_QUEUE) {
-      const message = `${LONGEST_QUEUE} turns wait in the conversation ${turn.conversationId} already`;
+      const message = `the conversation ${turn.conversationId} has ${LONGEST_QUEUE} waiting turns already`;
       throw new ReveilleError('unavailable', message, { retryAfterSeconds: FULL_RETRY_SECONDS });
     }
     await target.check(wordsOf(turn), store.conversations.get(turn)?.cwd ?? machine.spec.cwd);
@@ -87,7 +86,7 @@ export class Turns {
     return accepted;
   }
 
-  /** What goes on for a user right now, in words; `undefined` when nothing does. */
+  /** The current activity of a user as text; `undefined` without any. */
   running(userId: string): string | undefined {
     const running = [...this.#work.values()].filter((work) => work.userId === userId).length;
     const waiting = this.#lanes.waitingOf(userId);
@@ -95,7 +94,7 @@ export class Turns {
     return `${running} running, ${waiting} waiting`;
   }
 
-  /** Takes up what an earlier router left: what ran is found out about, what waited goes on waiting. */
+  /** Resumes the turns of an earlier router: it finds the outcomes of running ones, and queues the waiting ones. */
   recover(): void {
     for (const turn of this.#options.store.unfinished()) {
       const entry = entryOf(turn);
@@ -109,14 +108,14 @@ export class Turns {
     this.#pump();
   }
 
-  /** Ends the turns of a user that run, and resolves when their ends are on record. Turns that wait go on waiting. */
+  /** Ends the running turns of a user, and resolves when their ends are recorded. Waiting turns keep waiting. */
   async stop(userId: string, why: string): Promise<void> {
     const theirs = [...this.#work.values()].filter((work) => work.userId === userId);
     for (const { abort } of theirs) abort.abort(new Ended(`was ended because ${why}`));
     await Promise.all(theirs.map(({ done }) => done));
   }
 
-  /** Ends what cannot go on without the router, and begins nothing more. */
+  /** Ends turns that cannot continue without the router, and begins no more. */
   async close(): Promise<void> {
     this.#closing.abort();
     this.#cancelTimer();
@@ -130,7 +129,7 @@ export class Turns {
     const now = this.#options.clock.now();
     for (const entry of this.#lanes.take(now)) this.#start(entry);
     const next = this.#lanes.nextAt();
-    // Not before the wall clock says so; it may be set meanwhile, so it is looked at again now and then.
+    // Not before the wall clock shows it. The clock may be set meanwhile, so it is read again from time to time.
     if (next !== undefined)
       this.#cancelTimer = this.#options.clock.after(Math.min(Math.max(next - now, 50), LONGEST_PAUSE_MS), () =>
         this.#pump(),
@@ -142,7 +141,7 @@ export class Turns {
     const abort = new AbortController();
     const done = this.#workOff(entry.id, abort.signal)
       .catch((err: unknown): Settled => {
-        log.error({ err, turn_id: entry.id, user_id: entry.userId }, 'a turn could not be worked on; trying again');
+        log.error({ err, turn_id: entry.id, user_id: entry.userId }, 'a turn could not be executed; trying again');
         return { putBackAt: clock.now() + FIRST_PAUSE_MS };
       })
       .then((settled) => {
@@ -163,7 +162,7 @@ export class Turns {
     return { over: true };
   }
 
-  /** Puts on record what came of an attempt. `undefined`: it is left to the next router. */
+  /** Stores the outcome of an attempt. `undefined`: the next router continues it. */
   async #settle(turn: Turn, { outcome, worker, cwd }: Attempted): Promise<Settled | undefined> {
     const closing = this.#closing.signal.aborted;
     if (closing && (worker === undefined || worker.target.outlivesRouter)) return undefined;
@@ -177,7 +176,7 @@ export class Turns {
     const { status, reply, error } = ending;
     const ok = status === 'unknown' ? undefined : status === 'done';
     const about = { user_id: turn.userId, fire_id: turn.fireId, turn_id: turn.id, status, attempts: turn.attempts };
-    this.#options.log[ok ? 'info' : 'warn']({ ...about, reason: error }, 'a turn is over');
+    this.#options.log[ok ? 'info' : 'warn']({ ...about, reason: error }, 'a turn has ended');
     this.#options.onStage({
       ...stageOf(turn, ending.at),
       stage: 'turn_finished',
@@ -186,12 +185,12 @@ export class Turns {
       ...(reply === undefined ? {} : { result: reply }),
     });
     await worker?.target.settled(turn).catch((err: unknown) => {
-      this.#options.log.warn({ err, turn_id: turn.id }, 'what a turn left behind could not be removed');
+      this.#options.log.warn({ err, turn_id: turn.id }, 'the files of a turn could not be removed');
     });
     return { over: true };
   }
 
-  /** Lets a turn that did not start wait for another attempt; `undefined` when it has waited long enough. */
+  /** Queues a turn that did not start for another attempt; `undefined` when it has waited too long. */
   async #putBack(
     turn: Turn,
     worker: Worker | undefined,
@@ -200,7 +199,7 @@ export class Turns {
   ): Promise<Settled | undefined> {
     const { clock, store, log } = this.#options;
     const now = clock.now();
-    // An attempt that did not even begin counts as well: the pauses grow with them.
+    // A failed attempt without a start counts as well, so that the pauses grow.
     if (turn.startedAt === undefined) turn.attempts++;
     const preset = worker?.preset;
     const limitSeconds = preset && 'wait_seconds' in preset ? preset.wait_seconds : DEFAULT_WAIT_SECONDS;
@@ -211,7 +210,7 @@ export class Turns {
     return { putBackAt };
   }
 
-  /** Tries until it is on disk, for nothing else can be done with it; false when the router closes before. */
+  /** Repeats until it is on disk, because the turn can make no other progress; false when the router closes before. */
   async #stored(store: () => Promise<void>, { id }: Turn): Promise<boolean> {
     const { clock, log } = this.#options;
     for (;;) {
@@ -219,7 +218,7 @@ export class Turns {
         await store();
         return true;
       } catch (err) {
-        log.error({ err, turn_id: id }, 'what came of a turn could not be put on record; trying again');
+        log.error({ err, turn_id: id }, 'the outcome of a turn could not be stored; trying again');
         if (this.#closing.signal.aborted) return false;
         await wait(clock, STORE_PAUSE_MS, this.#closing.signal);
       }
@@ -227,7 +226,7 @@ export class Turns {
   }
 }
 
-/** What becomes of a turn's place in its lane. */
+/** Releases or requeues a turn in its conversation. */
 type Settled = { over: true } | { putBackAt: number };
 
 function endingOf({ startedAt: began }: Turn, outcome: Outcome, at: number): Ending {

@@ -1,6 +1,6 @@
 /**
- * Target `webhook`: any address, with a signature as Standard Webhooks has it (https://www.standardwebhooks.com, spec
- * v1.0.0).
+ * Target `webhook`: any address, with a signature according to Standard Webhooks (https://www.standardwebhooks.com,
+ * spec v1.0.0).
  */
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { GuardedClient } from '../../kit/http/guarded-client.ts';
@@ -21,7 +21,7 @@ const TOO_MANY = 429;
 const UNAVAILABLE = 503;
 const GONE = 410;
 
-/** The event: the wake as chronosd sent it, but for what differs between attempts. */
+/** The event: the wake from chronosd, without the members that differ between attempts. */
 function eventOf(type: string, wake: Wake, conversationId: string): string {
   const { user_id, message, payload, alarm_id, fire_id, missed_count, label, set_at, set_by } = wake;
   return encodeJson({

@@ -1,4 +1,4 @@
-/** An always-on daemon inside the test's process: it keeps what it was sent, byte for byte, and answers as told. */
+/** An always-on daemon inside the test's process: it records requests byte for byte, and answers as configured. */
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
@@ -9,9 +9,9 @@ export type Received = { url: string; headers: IncomingHttpHeaders; body: Buffer
 export type PlainDaemon = {
   url: string;
   chats: Received[];
-  /** Health requests so far. */
+  /** The number of health requests so far. */
   looks: number;
-  /** Answers the next chats; 202 without it. */
+  /** Answers the next chats; by default 202. */
   answer: ((response: ServerResponse, chat: Received) => void) | undefined;
   healthStatus: number;
   close(): Promise<void>;
