@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ReveilleError } from '../wire/errors.ts';
-import type { Daemon, Tell } from './providers/provider.ts';
+import type { Daemon, OnProgress } from './providers/provider.ts';
 import { Startup, SUPERSEDED } from './startup.ts';
 import { ShiftingClock } from './testing/shifting-clock.ts';
 
@@ -13,12 +13,12 @@ function begin() {
   const provider = Promise.withResolvers<Daemon | undefined>();
   const heard: string[] = [];
   const late: ReveilleError[] = [];
-  let tell: Tell = () => {};
+  let onProgress: OnProgress = () => {};
   let signal = new AbortController().signal;
   const startup = new Startup({
-    bringUp: (given, told) => {
+    bringUp: (given, report) => {
       signal = given;
-      tell = told;
+      onProgress = report;
       return provider.promise;
     },
     clock,
@@ -27,7 +27,7 @@ function begin() {
     onReady: (ready) => heard.push(ready ? 'ready' : 'nothing there'),
     onFailed: () => heard.push('failed'),
   });
-  return { clock, provider, heard, late, startup, tell, signal };
+  return { clock, provider, heard, late, startup, tell: onProgress, signal };
 }
 
 test('a start that succeeds reports its duration; one that found a daemon, or none, reports 0', async () => {
@@ -67,8 +67,8 @@ test('a cancelled start answers at once, and its late success is ignored', async
 });
 
 test('a start that takes too long reports its last progress, and rejects with it when cancelled', async () => {
-  const { clock, provider, late, startup, tell } = begin();
-  tell('the machine is replacing');
+  const { clock, provider, late, startup, tell: onProgress } = begin();
+  onProgress('the machine is replacing');
   assert.equal(startup.waitsFor, 'the machine is replacing');
   clock.advance(5000);
   assert.equal(late.length, 1);

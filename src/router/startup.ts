@@ -5,11 +5,11 @@
  */
 import type { Clock } from '../kit/clock/clock.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
-import type { Daemon, Tell } from './providers/provider.ts';
+import type { Daemon, OnProgress } from './providers/provider.ts';
 
 export type StartupOptions = {
   /** The provider's start or adoption. */
-  bringUp(signal: AbortSignal, tell: Tell): Promise<Daemon | undefined>;
+  bringUp(signal: AbortSignal, onProgress: OnProgress): Promise<Daemon | undefined>;
   clock: Clock;
   /** The time limit of a start, milliseconds. */
   limitMs: number;
@@ -51,10 +51,10 @@ export class Startup {
       // Every waiter gets the rejection; there may be none left.
     });
     const { resolve, reject } = this.#outcome;
-    const tell = (words: string) => {
+    const onProgress = (words: string) => {
       this.#words = words;
     };
-    this.settled = bringUp(this.#abort.signal, tell).then(
+    this.settled = bringUp(this.#abort.signal, onProgress).then(
       (daemon) =>
         this.#settle(() => {
           onReady(daemon);

@@ -201,7 +201,7 @@ export class Supervisor {
 
   #start(machine: DaemonMachine): Promise<number> {
     const provider = this.#providerOf(machine);
-    return this.#begin({ provider, machine }, (signal, tell) => provider.start(machine, signal, tell));
+    return this.#begin({ provider, machine }, (signal, onProgress) => provider.start(machine, signal, onProgress));
   }
 
   /** Whether the ready daemon may be used without another check. */

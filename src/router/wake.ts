@@ -9,7 +9,7 @@ import { ownerOf } from '../wire/did.ts';
 import { openEnvelope } from '../wire/envelope.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import { chatAcceptedSchema, type Wake } from '../wire/wake.ts';
-import { HeldBack } from './budget/account.ts';
+import { WakeDeferred } from './budget/account.ts';
 import type { Admission, Budgets } from './budget/budgets.ts';
 import type { Fleet } from './fleet.ts';
 import { type CommandMachine, type DaemonMachine, hasDaemon, type Machine, wakeable } from './machines/machine.ts';
@@ -117,7 +117,7 @@ export class Wakes {
     } catch (thrown) {
       const error = toReveilleError(thrown);
       const { status, message } = error;
-      if (error instanceof HeldBack) log.info({ ...about(), until: error.until, reason: message }, 'wake deferred');
+      if (error instanceof WakeDeferred) log.info({ ...about(), until: error.until, reason: message }, 'wake deferred');
       else log.warn({ ...about(), status, reason: message, err: error.cause }, 'wake failed');
       onWake?.({ fire_id, user_id, machineStartMs: 0, acceptedAt: clock.now(), status, error: message }, undefined);
       throw error;
@@ -192,7 +192,7 @@ export class Wakes {
       startMs += lease.startMs;
       try {
         const { machine, daemon } = lease;
-        const lines = daemon.line?.deliveries ?? dispatcher;
+        const lines = daemon.connections?.deliveries ?? dispatcher;
         const delivery = await deliver(lines, {
           ...{ url: daemon.url, token: machine.token, userId: machine.userId },
           ...{ wake: startMs < NOTICED_MS ? request : { late_because: 'machine_start', ...request }, signal: deadline },

@@ -16,10 +16,10 @@ const SLACK_MS = 500;
 /** A promised time expires this long after it has passed, milliseconds. */
 const PROMISE_MS = 120_000;
 /** The most promised times an account keeps. Further wakes get the last promised time. */
-const LONGEST_LINE = 1000;
+const MOST_PROMISES = 1000;
 
 /** The members of a wake that the account reads. */
-export type Caller = { fireId: string; urgent: boolean; now: number; probeMs: number };
+export type WakeRequest = { fireId: string; urgent: boolean; now: number; probeMs: number };
 
 export class Account {
   /** Admission times by fire id. */
@@ -48,7 +48,7 @@ export class Account {
    * Decides about a wake. An admitted wake is counted; a deferred one keeps its promised time. A fire that is counted
    * already may be under way, so it passes at any time without another count. Only the circuit breaker defers it.
    */
-  ask(budget: Budget, { fireId, urgent, now, probeMs }: Caller): Verdict {
+  decide(budget: Budget, { fireId, urgent, now, probeMs }: WakeRequest): AdmissionDecision {
     this.forgetBefore(now);
     const known = this.#counted.has(fireId);
     const place = this.#promised.get(fireId);
@@ -57,14 +57,14 @@ export class Account {
     const taken = this.#taken(returns ? place : Number.POSITIVE_INFINITY);
     const breakerAlone: Budget = budget.breaker ? { breaker: budget.breaker } : {};
     const rules = known ? breakerAlone : budget;
-    const verdict = judge(rules, { now, taken, breaker: this.#breaker, probeMs, urgent });
-    if (verdict.go) {
+    const decision = decideAt(rules, { now, taken, breaker: this.#breaker, probeMs, urgent });
+    if (decision.go) {
       if (budget.breaker) this.#breaker = trying(this.#breaker, budget.breaker);
       if (!known) this.#counted.set(fireId, now);
-    } else if (verdict.place && this.#promised.size < LONGEST_LINE) {
-      this.#promised.set(fireId, verdict.until);
+    } else if (decision.place && this.#promised.size < MOST_PROMISES) {
+      this.#promised.set(fireId, decision.until);
     }
-    return verdict;
+    return decision;
   }
 
   /**
@@ -130,20 +130,20 @@ type Situation = {
 };
 
 /** `place`: whether `until` is a promised time to be kept for this wake. */
-export type Verdict = { go: true } | { go: false; until: number; reason: string; place: boolean };
+export type AdmissionDecision = { go: true } | { go: false; until: number; reason: string; place: boolean };
 
 /**
  * Alternates between quiet hours and limits until both agree. They always agree: quiet hours leave some minutes of most
  * days.
  */
-const ROUNDS = 1000;
+const MOST_ROUNDS = 1000;
 
 /** The first instant from `from` on that is outside quiet hours and within the limits. */
 function earliestAllowed(budget: Budget, limits: readonly Limit[], { taken, urgent }: Situation, from: number): number {
   let at = from;
-  for (let round = 0; round < ROUNDS; round++) {
-    const loud = budget.quiet && !urgent ? (quietUntil(budget.quiet, at) ?? at) : at;
-    const free = earliestFree(taken, limits, loud).at;
+  for (let round = 0; round < MOST_ROUNDS; round++) {
+    const audible = budget.quiet && !urgent ? (quietUntil(budget.quiet, at) ?? at) : at;
+    const free = earliestFree(taken, limits, audible).at;
     if (free === at) return at;
     at = free;
   }
@@ -165,7 +165,7 @@ function limitReason({ name, count, spanMs }: Limit, until: number): string {
  *
  * @returns `go`, or the end of the deferral. Rules apply in this order: circuit breaker, quiet hours, limits
  */
-export function judge(budget: Budget, situation: Situation): Verdict {
+export function decideAt(budget: Budget, situation: Situation): AdmissionDecision {
   const { now, breaker, probeMs, taken, urgent } = situation;
   const paused = budget.breaker && pausedUntil(breaker, budget.breaker, now, probeMs);
   if (paused !== undefined) {
@@ -187,7 +187,7 @@ export function judge(budget: Budget, situation: Situation): Verdict {
 }
 
 /** A wake that only time admits: 429 with the instant at which it may be repeated. */
-export class HeldBack extends ReveilleError {
+export class WakeDeferred extends ReveilleError {
   /** Epoch milliseconds. */
   readonly until: number;
 

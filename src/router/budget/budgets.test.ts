@@ -39,7 +39,7 @@ function quietNow(now: number): Budget {
   return { quiet: { from: time(now - HOUR), to: time(now + HOUR), timezone: 'UTC' } };
 }
 
-function heldUntil(answer: Answer): number {
+function deferredUntil(answer: Answer): number {
   assert.equal(answer.status, 429, answer.text);
   const until = parseInstant(answer.headers.get(HELD_UNTIL_HEADER) ?? '');
   assert.ok(until !== undefined, 'the message has the end time');
@@ -51,16 +51,16 @@ describe('a wake beyond the budget of its user', () => {
     const { router, daemon, clock } = await bounded(t, { wakes_per_hour: 2 });
     for (let n = 0; n < 2; n++) assert.equal((await router.wake(USER)).status, 202);
     const fire_id = `${ALARM_ID}@1`;
-    const held = await router.wake(USER, { fire_id });
-    const until = heldUntil(held);
-    assert.deepEqual([held.json.error.code, held.json.error.retryable], ['rate_limited', true]);
+    const deferred = await router.wake(USER, { fire_id });
+    const until = deferredUntil(deferred);
+    assert.deepEqual([deferred.json.error.code, deferred.json.error.retryable], ['rate_limited', true]);
     assert.match(
-      held.json.error.message,
+      deferred.json.error.message,
       /^held back: 2 wakes in the last hour are this user's budget; this one may go at 20/,
     );
-    const seconds = Number(held.headers.get('retry-after'));
+    const seconds = Number(deferred.headers.get('retry-after'));
     assert.ok(Math.abs(until - clock.now() - seconds * 1000) < 5000 && seconds > 3500 && seconds <= 3600);
-    assert.equal(held.headers.get('x-reveille-answered-by'), null);
+    assert.equal(deferred.headers.get('x-reveille-answered-by'), null);
     assert.equal(daemon.chats.length, 2);
     assert.equal(router.notices.at(-1)?.status, 429);
     clock.advance(until - clock.now());
@@ -73,7 +73,7 @@ describe('a wake beyond the budget of its user', () => {
     const fire_id = `${ALARM_ID}@1`;
     assert.equal((await router.wake(USER, { fire_id })).status, 202);
     assert.equal((await router.wake(USER, { fire_id, attempt: 2 })).status, 202);
-    heldUntil(await router.wake(USER));
+    deferredUntil(await router.wake(USER));
     await router.put('bob', { provider: 'http', spec: { url: daemon.url } });
     assert.equal((await router.wake('bob')).status, 202);
   });
@@ -86,7 +86,7 @@ describe('a wake beyond the budget of its user', () => {
     const fire_id = `${ALARM_ID}@9`;
     assert.equal((await router.wake(USER, { fire_id })).status, 502);
     daemon.answer = undefined;
-    heldUntil(await router.wake(USER));
+    deferredUntil(await router.wake(USER));
     assert.equal((await router.wake(USER, { fire_id })).status, 202, 'this fire may have been accepted');
   });
 
@@ -110,7 +110,7 @@ describe('a wake beyond the budget of its user', () => {
       }
     }
     daemon.answer = undefined;
-    heldUntil(await router.wake(USER));
+    deferredUntil(await router.wake(USER));
     assert.equal((await router.wake(USER, { fire_id: `${ALARM_ID}@0`, attempt: 3 })).status, 202);
   });
 
@@ -147,8 +147,8 @@ describe('a wake beyond the budget of its user', () => {
     const answers = await Promise.all(Array.from({ length: 50 }, () => router.wake(USER)));
     assert.equal(answers.filter(({ status }) => status === 202).length, 10);
     assert.equal(daemon.chats.length, 10);
-    const places = answers.filter(({ status }) => status !== 202).map((answer) => heldUntil(answer) - clock.now());
-    const hours = places.map((place) => Math.round(place / HOUR)).sort();
+    const untils = answers.filter(({ status }) => status !== 202).map((answer) => deferredUntil(answer) - clock.now());
+    const hours = untils.map((place) => Math.round(place / HOUR)).sort();
     assert.deepEqual(
       hours,
       [1, 2, 3, 4].flatMap((hour) => Array.from({ length: 10 }, () => hour)),
@@ -178,7 +178,7 @@ describe('the budget of a user', () => {
     await router.put('bob', machine);
     assert.deepEqual((await router.admin('GET', '/bob')).json.data.default_budget, { wakes_per_hour: 1 });
     assert.equal((await router.wake('bob')).status, 202);
-    heldUntil(await router.wake('bob'));
+    deferredUntil(await router.wake('bob'));
     await router.put('bob', { ...machine, budget: {} });
     assert.equal((await router.wake('bob')).status, 202, 'an empty budget has no limits');
   });
@@ -186,11 +186,11 @@ describe('the budget of a user', () => {
   test('can be changed alone, and applies to the next wake', async (t) => {
     const { router } = await bounded(t, { wakes_per_hour: 1 });
     assert.equal((await router.wake(USER)).status, 202);
-    heldUntil(await router.wake(USER));
+    deferredUntil(await router.wake(USER));
     const put = await router.admin('PUT', `/${USER}/budget`, { wakes_per_hour: 2 });
     assert.deepEqual([put.status, put.json.data.budget, put.json.data.token], [200, { wakes_per_hour: 2 }, undefined]);
     assert.equal((await router.wake(USER)).status, 202);
-    heldUntil(await router.wake(USER));
+    deferredUntil(await router.wake(USER));
     assert.equal((await router.admin('PUT', `/${USER}/budget`, { wakes: 2 })).status, 400);
     assert.equal((await router.admin('PUT', '/nobody/budget', {})).status, 404);
     assert.equal((await router.admin('DELETE', `/${USER}/budget`)).json.data.budget, undefined);
@@ -241,7 +241,7 @@ describe('the budget of a user', () => {
     for (let n = 0; n < 2; n++) assert.equal((await first.wake(USER)).status, 202);
     await first.close();
     const second = await startBench(t, { clock, settings });
-    const until = heldUntil(await second.wake(USER));
+    const until = deferredUntil(await second.wake(USER));
     await second.close();
     clock.advance(until - clock.now());
     const third = await startBench(t, { clock, settings });
@@ -273,15 +273,15 @@ describe('the budget of a user', () => {
     const fires = [1, 2, 3].map((n) => `${ALARM_ID}@${n}`);
     const lost = fires.map((fire_id) => first.wake(USER, { fire_id }).catch(() => undefined));
     await eventually('all three are with the daemon', () => daemon.chats.length === 3);
-    heldUntil(await first.wake(USER));
+    deferredUntil(await first.wake(USER));
     await first.kill();
     await Promise.all(lost);
 
     daemon.answer = undefined;
     const second = await startRouterProcess(t, dataDir);
-    heldUntil(await second.wake(USER));
+    deferredUntil(await second.wake(USER));
     for (const fire_id of fires) assert.equal((await second.wake(USER, { fire_id, attempt: 2 })).status, 202);
-    heldUntil(await second.wake(USER));
+    deferredUntil(await second.wake(USER));
   });
 });
 
@@ -303,10 +303,10 @@ describe('the circuit breaker', () => {
     }
     // The pause began with the second failure and has ended: one probe may go.
     assert.equal((await router.wake(USER)).status, 503);
-    const held = await router.wake(USER);
-    const until = heldUntil(held);
+    const deferred = await router.wake(USER);
+    const until = deferredUntil(deferred);
     assert.match(
-      held.json.error.message,
+      deferred.json.error.message,
       /^held back: the machine failed to start 3 times in a row \(last: .*7.*\); tried again at 20/,
     );
     assert.ok(Math.abs(until - clock.now() - 2 * MINUTE) < 10_000, 'twice as long');
@@ -341,7 +341,7 @@ describe('the circuit breaker', () => {
     for (const spec of [...specs, { preset: 'a2a', url: daemon.url }]) {
       await router.put(USER, { provider: 'command', spec, budget });
       assert.equal((await router.wake(USER)).status, 503, spec.preset);
-      heldUntil(await router.wake(USER));
+      deferredUntil(await router.wake(USER));
     }
   });
 
@@ -355,7 +355,7 @@ describe('the circuit breaker', () => {
     ]) {
       await router.put(USER, { provider: 'command', spec, budget });
       assert.equal((await router.wake(USER)).status, 503);
-      heldUntil(await router.wake(USER));
+      deferredUntil(await router.wake(USER));
     }
   });
 
@@ -368,14 +368,14 @@ describe('the circuit breaker', () => {
     const machine = { provider: 'http', spec: { url: gone.url }, budget: { breaker: { failures: 1 } } };
     const opened = async () => {
       assert.equal((await router.wake(USER)).status, 503);
-      heldUntil(await router.wake(USER));
+      deferredUntil(await router.wake(USER));
     };
     await router.put(USER, machine);
     await opened();
     await router.put(USER, machine);
     await router.put(USER, { ...machine, idle_seconds: 100 });
     await router.admin('PUT', `/${USER}/budget`, { breaker: { failures: 1, pause_seconds: 50 } });
-    heldUntil(await router.wake(USER));
+    deferredUntil(await router.wake(USER));
     await router.admin('POST', `/${USER}/rotate-token`);
     await opened();
     await router.admin('POST', `/${USER}/suspend`);

@@ -8,7 +8,7 @@ import type { Logger } from '../../kit/log/log.ts';
 import type { Budget } from '../../wire/budget.ts';
 import type { Wake } from '../../wire/wake.ts';
 import type { Machine } from '../machines/machine.ts';
-import { Account, HeldBack } from './account.ts';
+import { Account, WakeDeferred } from './account.ts';
 import { LONGEST_SPAN_MS } from './slots.ts';
 import type { WakeRecords } from './wake-records.ts';
 
@@ -85,8 +85,8 @@ export class Budgets {
     const now = clock.now();
     const account = this.#accountOf(userId, now);
     const counted = account.counts(fireId);
-    const verdict = account.ask(budget, { fireId, urgent, now, probeMs });
-    if (!verdict.go) throw new HeldBack(verdict.reason, verdict.until, now);
+    const decision = account.decide(budget, { fireId, urgent, now, probeMs });
+    if (!decision.go) throw new WakeDeferred(decision.reason, decision.until, now);
     const since = account.failures;
     const key = `${userId} ${fireId}`;
     let fire = this.#underWay.get(key);

@@ -19,7 +19,7 @@ import {
   wakeRequestSchema,
   withoutEmptyMembers,
 } from '../../wire/wake.ts';
-import { HeldBack } from '../budget/account.ts';
+import { WakeDeferred } from '../budget/account.ts';
 import { noMachine } from '../machines/machine.ts';
 import type { Registry } from '../machines/registry.ts';
 import type { Repetitions } from '../repetitions.ts';
@@ -56,7 +56,7 @@ export function addWakeRoutes(app: HttpApp, options: WakeRoutesOptions): void {
           ),
         );
       } catch (thrown) {
-        if (thrown instanceof HeldBack) c.header(HELD_UNTIL_HEADER, formatInstant(thrown.until));
+        if (thrown instanceof WakeDeferred) c.header(HELD_UNTIL_HEADER, formatInstant(thrown.until));
         throw thrown;
       }
     },

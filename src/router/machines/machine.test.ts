@@ -125,12 +125,12 @@ describe('the state of a machine', () => {
   test('decides the answer to a wake', () => {
     const active = put();
     assert.equal(wakeable(active, 'alice', 5), active);
-    const told = (machine: Machine | undefined) => () => wakeable(machine, 'alice', 5);
-    assert.throws(told(undefined), refusal('not_found', /no machine for alice/, 404));
-    assert.throws(told(deleteMachine(active, NOW)), refusal('not_found', /is deleted/, 410));
-    assert.throws(told(suspendMachine(active, NOW)), refusal('forbidden', /is suspended/, 451));
+    const wakeOf = (machine: Machine | undefined) => () => wakeable(machine, 'alice', 5);
+    assert.throws(wakeOf(undefined), refusal('not_found', /no machine for alice/, 404));
+    assert.throws(wakeOf(deleteMachine(active, NOW)), refusal('not_found', /is deleted/, 410));
+    assert.throws(wakeOf(suspendMachine(active, NOW)), refusal('forbidden', /is suspended/, 451));
     const provisioning = put(undefined, { state: 'provisioning' });
-    assert.throws(told(provisioning), (thrown: unknown) => (thrown as ReveilleError).retryAfterSeconds === 5);
+    assert.throws(wakeOf(provisioning), (thrown: unknown) => (thrown as ReveilleError).retryAfterSeconds === 5);
   });
 });
 

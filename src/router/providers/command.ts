@@ -19,7 +19,7 @@ import {
   writableFact,
   writableFlag,
 } from './descriptor.ts';
-import { plain, shownAddress, shownVariables, shownWords } from './redaction.ts';
+import { plain, shownAddress, shownArguments, shownVariables } from './redaction.ts';
 
 /** The name of a preset, and of its file. */
 export const presetNameSchema = z
@@ -60,7 +60,7 @@ export const COMMAND: Descriptor<'command', typeof commandSpecSchema> = {
   about: 'an agent: claude, codex, gemini, opencode, openclaw, a2a, webhook, or a preset of your own',
   schema: commandSpecSchema,
   shown: {
-    ...{ preset: plain, cwd: plain, bin: plain, args: shownWords, env: shownVariables, timeout_seconds: plain },
+    ...{ preset: plain, cwd: plain, bin: plain, args: shownArguments, env: shownVariables, timeout_seconds: plain },
     // The path of a webhook may be its password, and a user's own preset may be a webhook under any name.
     ...{ url: (url) => shownAddress(String(url), true), allow_private: plain, writable: plain, sandbox: plain },
   },

@@ -70,10 +70,10 @@ export function secretsIn({ Config }: Container): string[] {
 }
 
 /** How a stopped container ended, to follow its name; `said` is the engine's own error. */
-export function endingOf({ State }: Container, said: string): string {
+export function endingOf({ State }: Container, error: string): string {
   const { ExitCode, OOMKilled } = State;
   const how = ExitCode === undefined ? 'ended' : `exited with code ${ExitCode}`;
-  return `${how}${OOMKilled ? ', out of memory' : ''}${said === '' ? '' : ` (${said})`}`;
+  return `${how}${OOMKilled ? ', out of memory' : ''}${error === '' ? '' : ` (${error})`}`;
 }
 
 /**

@@ -18,7 +18,7 @@ import {
 import type { Provider } from './provider.ts';
 import { type ApiAnswer, type ApiCall, ProviderApi, TransientProviderError } from './provider-api.ts';
 import { RemoteProvider, type RemoteProviderOptions } from './remote.ts';
-import type { Action, RemoteDriver, Sight, Target } from './remote-driver.ts';
+import type { Action, RemoteDriver, RemoteObservation, Target } from './remote-driver.ts';
 
 /** The engine sends SIGKILL this long after SIGTERM, in seconds. */
 const GRACE_SECONDS = 10;
@@ -41,12 +41,12 @@ class DockerDriver implements RemoteDriver<DockerSpec> {
     this.#clock = clock;
   }
 
-  async look(target: DockerTarget, signal: AbortSignal): Promise<Sight> {
+  async observe(target: DockerTarget, signal: AbortSignal): Promise<RemoteObservation> {
     const { container, port, sleep = 'stop' } = target.spec;
     const { api, host } = this.#engineOf(target);
-    const answer = await this.#ask(target, 'GET', '/json', signal);
+    const answer = await this.#request(target, 'GET', '/json', signal);
     if (answer.status === 404)
-      return { state: 'lost', words: `${api.name} has no such container; ${api.wordsOf(answer)}` };
+      return { state: 'lost', text: `${api.name} has no such container; ${api.textOf(answer)}` };
     if (answer.status >= 500) throw api.transient(answer);
     if (answer.status !== 200) throw api.refusal(`the state of the container "${container}" cannot be read`, answer);
     const parsed = containerSchema.safeParse(api.jsonOf(answer));
@@ -60,34 +60,34 @@ class DockerDriver implements RemoteDriver<DockerSpec> {
         const url = addressOf(parsed.data, port, host);
         // The engine's own health check is quoted, not awaited: it may run only twice a minute.
         const health = State.Health?.Status ?? 'none';
-        const says = health === 'none' ? '' : ` (its health check says ${api.scrub(health)})`;
-        const words = url === undefined ? notReachable(named, port) : `${named} runs${says}`;
-        return { state: 'up', words, url, sleep: this.#action(target, sleep), end };
+        const healthText = health === 'none' ? '' : ` (its health check says ${api.scrub(health)})`;
+        const text = url === undefined ? notReachable(named, port) : `${named} runs${healthText}`;
+        return { state: 'up', text, url, sleep: this.#action(target, sleep), end };
       }
       case 'paused':
-        return { state: 'down', words: `${named} is paused`, rouse: this.#action(target, 'unpause') };
+        return { state: 'down', text: `${named} is paused`, start: this.#action(target, 'unpause') };
       case 'created':
       case 'exited': {
-        const said = api.scrub(State.Error ?? '', this.#secretsOf(target, parsed.data));
-        const words =
-          State.Status === 'created' ? `${named} was never started` : `${named} ${endingOf(parsed.data, said)}`;
-        return { state: 'down', words, rouse: this.#action(target, 'start') };
+        const error = api.scrub(State.Error ?? '', this.#secretsOf(target, parsed.data));
+        const text =
+          State.Status === 'created' ? `${named} was never started` : `${named} ${endingOf(parsed.data, error)}`;
+        return { state: 'down', text, start: this.#action(target, 'start') };
       }
       case 'restarting':
-        return { state: 'rising', words: `${named} is restarting; it ${endingOf(parsed.data, '')}`, end };
+        return { state: 'rising', text: `${named} is restarting; it ${endingOf(parsed.data, '')}`, end };
       case 'removing':
       case 'dead':
-        return { state: 'lost', words: `${named} is ${State.Status}` };
+        return { state: 'lost', text: `${named} is ${State.Status}` };
       default:
-        return { state: 'changing', words: `${named} is ${api.scrub(State.Status)}` };
+        return { state: 'changing', text: `${named} is ${api.scrub(State.Status)}` };
     }
   }
 
-  async lastWords(target: DockerTarget, signal: AbortSignal): Promise<string> {
+  async lastOutput(target: DockerTarget, signal: AbortSignal): Promise<string> {
     const { api } = this.#engineOf(target);
     try {
-      const about = containerSchema.parse(api.jsonOf(await this.#ask(target, 'GET', '/json', signal)));
-      const log = await this.#ask(target, 'GET', `/logs?stdout=1&stderr=1&tail=${LOG_LINES}`, signal);
+      const about = containerSchema.parse(api.jsonOf(await this.#request(target, 'GET', '/json', signal)));
+      const log = await this.#request(target, 'GET', `/logs?stdout=1&stderr=1&tail=${LOG_LINES}`, signal);
       if (log.status !== 200) return '';
       return api.scrub(logText(log.body, about.Config?.Tty ?? false), this.#secretsOf(target, about));
     } catch {
@@ -115,7 +115,7 @@ class DockerDriver implements RemoteDriver<DockerSpec> {
     return [token, ...secretsIn(container)];
   }
 
-  #ask(
+  #request(
     target: DockerTarget,
     method: 'GET' | 'POST',
     path: string,
@@ -130,7 +130,7 @@ class DockerDriver implements RemoteDriver<DockerSpec> {
     return async (signal) => {
       const path = action === 'stop' ? `/stop?t=${GRACE_SECONDS}` : `/${action}`;
       // The engine answers a stop when the container has ended, and a start when it runs.
-      const answer = await this.#ask(target, 'POST', path, signal, (GRACE_SECONDS + 10) * 1000);
+      const answer = await this.#request(target, 'POST', path, signal, (GRACE_SECONDS + 10) * 1000);
       const { status } = answer;
       // 304: the state is reached already. 404: the next query reports it.
       if (status === 204 || status === 200 || status === 304 || status === 404) return;
@@ -197,7 +197,7 @@ class DockerEngine {
    */
   async call(call: ApiCall): Promise<ApiAnswer> {
     const known = this.#prefix;
-    const prefix = known ?? (await this.#askVersion(call.signal));
+    const prefix = known ?? (await this.#readVersion(call.signal));
     this.#prefix = prefix;
     const answer = await this.api.call({ ...call, path: prefix + call.path });
     if (known === undefined || answer.status !== 400 || !TOO_OLD_OR_NEW.test(answer.body.toString('utf8')))
@@ -211,7 +211,7 @@ class DockerEngine {
     void this.#agent.destroy();
   }
 
-  async #askVersion(signal: AbortSignal): Promise<string> {
+  async #readVersion(signal: AbortSignal): Promise<string> {
     const { status, headers } = await this.api.call({ method: 'GET', path: '/_ping', signal });
     const version = headers['api-version'];
     return status === 200 && typeof version === 'string' && API_VERSION.test(version) ? `/v${version}` : '';

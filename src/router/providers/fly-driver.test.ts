@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { endingOf, standingOf } from './fly-driver.ts';
+import { conditionOf, endingOf } from './fly-driver.ts';
 
 test('every documented state of Fly has a meaning, and an unknown one is queried again', () => {
-  const meaning = (states: string) => [...new Set(states.split(' ').map(standingOf))];
+  const meaning = (states: string) => [...new Set(states.split(' ').map(conditionOf))];
   assert.deepEqual(meaning('started'), ['up']);
   assert.deepEqual(meaning('starting restarting'), ['rising']);
   assert.deepEqual(meaning('created stopped suspended failed'), ['down']);

@@ -11,7 +11,7 @@ import type { FlySpec } from './fly.ts';
 import type { Provider } from './provider.ts';
 import { type ApiAnswer, ProviderApi, TransientProviderError } from './provider-api.ts';
 import { RemoteProvider, type RemoteProviderOptions } from './remote.ts';
-import type { Action, RemoteDriver, Sight, Target } from './remote-driver.ts';
+import type { Action, RemoteDriver, RemoteObservation, Target } from './remote-driver.ts';
 
 /** The default port of the daemon; Neo's own. */
 const PORT = 8080;
@@ -59,52 +59,52 @@ class FlyDriver implements RemoteDriver<FlySpec> {
     });
   }
 
-  async look(target: FlyTarget, signal: AbortSignal): Promise<Sight> {
+  async observe(target: FlyTarget, signal: AbortSignal): Promise<RemoteObservation> {
     const { app, machine_id } = target.spec;
     const named = `the Fly machine ${machine_id}`;
-    const answer = await this.#ask('GET', target, '', signal);
+    const answer = await this.#request('GET', target, '', signal);
     if (answer.status === 404)
-      return { state: 'lost', words: `there is no machine ${machine_id} in the Fly app ${app}` };
+      return { state: 'lost', text: `there is no machine ${machine_id} in the Fly app ${app}` };
     if (answer.status !== 200) throw this.#failure(answer, `the state of ${named} cannot be read`, target);
     const parsed = flyMachineSchema.safeParse(this.#api.jsonOf(answer));
     if (!parsed.success)
       throw new TransientProviderError(`${this.#api.name} answered with something that is not a machine`);
-    return this.#sightOf(parsed.data, named, target);
+    return this.#observationOf(parsed.data, named, target);
   }
 
   close(): void {
     void this.#agent.destroy();
   }
 
-  #sightOf(machine: FlyMachineView, named: string, target: FlyTarget): Sight {
+  #observationOf(machine: FlyMachineView, named: string, target: FlyTarget): RemoteObservation {
     const { state } = machine;
-    const words = `${named} is ${this.#api.scrub(state)}`;
+    const text = `${named} is ${this.#api.scrub(state)}`;
     const end = this.#action(target, 'stop');
-    switch (standingOf(state)) {
+    switch (conditionOf(state)) {
       case 'up': {
         const address = machine.private_ip ?? '';
         const sleep = target.spec.sleep === 'stop' ? end : this.#suspension(target, end);
         if (isIP(address) === 0)
-          return { state: 'up', words: `${words}, but has no private address`, url: undefined, sleep, end };
+          return { state: 'up', text: `${text}, but has no private address`, url: undefined, sleep, end };
         const url = `http://${bracketed(address)}:${target.spec.port ?? PORT}`;
-        return { state: 'up', words, url, sleep, end };
+        return { state: 'up', text, url, sleep, end };
       }
       case 'rising':
-        return { state: 'rising', words, wait: (signal) => this.#untilStarted(target, signal), end };
+        return { state: 'rising', text, wait: (signal) => this.#untilStarted(target, signal), end };
       case 'down':
         return {
           state: 'down',
-          words: words + this.#api.scrub(endingOf(machine)),
-          rouse: this.#action(target, 'start'),
+          text: text + this.#api.scrub(endingOf(machine)),
+          start: this.#action(target, 'start'),
         };
       case 'lost':
-        return { state: 'lost', words };
+        return { state: 'lost', text };
       case 'changing':
-        return { state: 'changing', words };
+        return { state: 'changing', text };
     }
   }
 
-  #ask(
+  #request(
     method: 'GET' | 'POST',
     { spec }: FlyTarget,
     path: string,
@@ -123,7 +123,7 @@ class FlyDriver implements RemoteDriver<FlySpec> {
   /** Resolves with whether the machine has started by the end of the wait. */
   async #untilStarted(target: FlyTarget, signal: AbortSignal): Promise<boolean> {
     const path = `/wait?state=started&timeout=${WAIT_SECONDS}`;
-    const answer = await this.#ask('GET', target, path, signal, (WAIT_SECONDS + 5) * 1000);
+    const answer = await this.#request('GET', target, path, signal, (WAIT_SECONDS + 5) * 1000);
     // 408: not yet. 400: it is no longer on the way to that state.
     if (answer.status === 429 || answer.status >= 500) throw this.#failure(answer, '', target);
     return answer.status === 200;
@@ -131,7 +131,7 @@ class FlyDriver implements RemoteDriver<FlySpec> {
 
   #action(target: FlyTarget, action: 'start' | 'stop'): Action {
     return async (signal) => {
-      const answer = await this.#ask('POST', target, `/${action}`, signal);
+      const answer = await this.#request('POST', target, `/${action}`, signal);
       if (answer.status < 200 || answer.status > 299)
         throw this.#failure(answer, `the Fly machine ${target.spec.machine_id} did not ${action}`, target);
     };
@@ -140,7 +140,7 @@ class FlyDriver implements RemoteDriver<FlySpec> {
   /** Suspends. Stops a machine that cannot be suspended (too much memory, a schedule, a GPU). */
   #suspension(target: FlyTarget, end: Action): Action {
     return async (signal) => {
-      const answer = await this.#ask('POST', target, '/suspend', signal);
+      const answer = await this.#request('POST', target, '/suspend', signal);
       if (answer.status >= 200 && answer.status <= 299) return;
       const failure = this.#failure(answer, `the Fly machine ${target.spec.machine_id} did not suspend`, target);
       if (failure instanceof TransientProviderError && answer.status !== 412) throw failure;
@@ -203,9 +203,9 @@ const flyMachineSchema = z.object({
 type FlyMachineView = z.output<typeof flyMachineSchema>;
 
 /** Maps a Fly state to the action it needs; see `RemoteObservation`. */
-type FlyStanding = 'up' | 'rising' | 'down' | 'changing' | 'lost';
+type FlyCondition = 'up' | 'rising' | 'down' | 'changing' | 'lost';
 
-const STANDINGS: Readonly<Record<string, FlyStanding>> = {
+const CONDITIONS: Readonly<Record<string, FlyCondition>> = {
   started: 'up',
   starting: 'rising',
   restarting: 'rising',
@@ -228,8 +228,8 @@ const STANDINGS: Readonly<Record<string, FlyStanding>> = {
 };
 
 /** An unknown Fly state is queried again. */
-export function standingOf(state: string): FlyStanding {
-  return Object.hasOwn(STANDINGS, state) ? STANDINGS[state]! : 'changing';
+export function conditionOf(state: string): FlyCondition {
+  return Object.hasOwn(CONDITIONS, state) ? CONDITIONS[state]! : 'changing';
 }
 
 /** How the machine's program last ended, to follow its state; empty if Fly does not report it. */

@@ -4,7 +4,7 @@ import { type Clock, wait } from '../../kit/clock/clock.ts';
 import { below, exchange, Overdue, reasonOf } from '../../kit/http/exchange.ts';
 import { parseForeignJson } from '../../wire/json.ts';
 import { type DaemonHealth, daemonHealthSchema } from '../../wire/wake.ts';
-import type { Place, Tell } from './provider.ts';
+import type { DaemonAddress, OnProgress } from './provider.ts';
 
 /** `nextTurnAt`: when a turn has to be retried, epoch milliseconds. */
 type Load = Pick<DaemonHealth, 'busy' | 'queued'> & { nextTurnAt?: number };
@@ -27,7 +27,7 @@ const FIRST_PAUSE_MS = 5;
 
 export type HealthProbe = {
   /** One health check of at most 2 seconds. Never rejects; a late answer or an abort is `silent`. */
-  look(place: Place, healthPath: string | undefined, signal?: AbortSignal): Promise<Health>;
+  look(addressOf: DaemonAddress, healthPath: string | undefined, signal?: AbortSignal): Promise<Health>;
   /**
    * Repeats the health check until the daemon is healthy. Rejects with the signal's reason when it aborts first.
    *
@@ -35,7 +35,12 @@ export type HealthProbe = {
    * @param onProgress receives the reason after each failed check
    * @returns the address of the healthy daemon
    */
-  untilHealthy(place: () => Place, healthPath: string | undefined, signal: AbortSignal, tell?: Tell): Promise<Place>;
+  untilHealthy(
+    addressOf: () => DaemonAddress,
+    healthPath: string | undefined,
+    signal: AbortSignal,
+    onProgress?: OnProgress,
+  ): Promise<DaemonAddress>;
 };
 
 /** Reads the answer with or without an envelope. An answer in neither form only shows that the daemon is alive. */
@@ -54,8 +59,8 @@ function loadOf(body: Buffer): Load {
 }
 
 export function createHealthProbe(dispatcher: Dispatcher, clock: Clock, intervalMs: number): HealthProbe {
-  const look: HealthProbe['look'] = async ({ url, line }, healthPath = '/healthz', signal) => {
-    const answer = await exchange(line?.looks ?? dispatcher, {
+  const look: HealthProbe['look'] = async ({ url, connections: line }, healthPath = '/healthz', signal) => {
+    const answer = await exchange(line?.healthChecks ?? dispatcher, {
       method: 'GET',
       url: below(url, healthPath),
       headers: { accept: 'application/json' },
@@ -73,15 +78,15 @@ export function createHealthProbe(dispatcher: Dispatcher, clock: Clock, interval
     return { healthy: true, ...loadOf(answer.body) };
   };
 
-  const untilHealthy: HealthProbe['untilHealthy'] = async (place, healthPath, signal, tell) => {
+  const untilHealthy: HealthProbe['untilHealthy'] = async (addressOf, healthPath, signal, onProgress) => {
     let pauseMs = Math.min(FIRST_PAUSE_MS, intervalMs);
     for (;;) {
       signal.throwIfAborted();
-      const here = place();
+      const here = addressOf();
       const health = await look(here, healthPath, signal);
       signal.throwIfAborted();
       if (health.healthy) return here;
-      tell?.(`the daemon at ${here.url} is not ready: ${health.why}`);
+      onProgress?.(`the daemon at ${here.url} is not ready: ${health.why}`);
       await wait(clock, pauseMs, signal);
       pauseMs = Math.min(pauseMs * 2, intervalMs);
     }

@@ -14,21 +14,21 @@ const USER = 'alice';
 const isLinux = process.platform === 'linux';
 
 /** A program that takes a port, answers every request with success and records what it receives. */
-async function startStranger(t: TestContext, port: number) {
-  const stranger = { heard: '', connections: 0, port: 0 };
+async function startForeignListener(t: TestContext, port: number) {
+  const foreign = { received: '', connections: 0, port: 0 };
   const server = createServer((socket) => {
-    stranger.connections++;
+    foreign.connections++;
     socket.setEncoding('latin1').on('error', () => {});
     socket.on('data', (text) => {
-      stranger.heard += text;
+      foreign.received += text;
       socket.write('HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 11\r\n\r\n{"ok":true}');
     });
   });
   server.listen(port, '127.0.0.1');
   await once(server, 'listening');
-  stranger.port = (server.address() as AddressInfo).port;
+  foreign.port = (server.address() as AddressInfo).port;
   atEnd(t, () => server.close());
-  return stranger;
+  return foreign;
 }
 
 const portsOf = (folder: string) => eventsOf(folder, 'start').map(({ env }) => Number(env?.PORT));
@@ -40,12 +40,12 @@ describe('a foreign listener on the port of a process machine', () => {
     await router.put(USER, fixtureMachine(folder, 'slow-once'));
     const woken = router.wake(USER);
     await eventually('the first one runs', () => eventsOf(folder, 'slow').length > 0);
-    const stranger = await startStranger(t, portsOf(folder)[0]!);
+    const foreign = await startForeignListener(t, portsOf(folder)[0]!);
     const answer = await woken;
-    assert.equal(stranger.heard, '');
+    assert.equal(foreign.received, '');
     assert.equal(answer.status, 202, answer.text);
     const [first, second, ...more] = portsOf(folder);
-    assert.deepEqual([first, more.length], [stranger.port, 0]);
+    assert.deepEqual([first, more.length], [foreign.port, 0]);
     assert.notEqual(second, first);
     assert.ok(!isAlive(eventsOf(folder, 'slow')[0]!.pid), 'the program without a port is ended');
     assert.equal(eventsOf(folder, 'chat').length, 1);
@@ -58,9 +58,9 @@ describe('a foreign listener on the port of a process machine', () => {
     assert.equal((await router.wake(USER)).status, 202);
     process.kill(eventsOf(folder, 'start')[0]!.pid, 'SIGUSR2');
     await eventually('the program no longer listens', () => eventsOf(folder, 'deaf').length > 0);
-    const stranger = await startStranger(t, portsOf(folder)[0]!);
+    const foreign = await startForeignListener(t, portsOf(folder)[0]!);
     const answer = await router.wake(USER);
-    assert.equal(stranger.heard, '');
+    assert.equal(foreign.received, '');
     assert.equal(answer.status, 202, answer.text);
     assert.equal(eventsOf(folder, 'chat').length, 2);
     assert.equal(eventsOf(folder, 'start').length, 2);
@@ -68,17 +68,17 @@ describe('a foreign listener on the port of a process machine', () => {
 
   test('on the port of the specification stops the start, and the error names the program', async (t) => {
     const router = await startBench(t);
-    const stranger = await startStranger(t, 0);
+    const foreign = await startForeignListener(t, 0);
     const machine = fixtureMachine(temporaryFolder(t));
-    await router.put(USER, { ...machine, spec: { ...machine.spec, port: stranger.port } });
+    await router.put(USER, { ...machine, spec: { ...machine.spec, port: foreign.port } });
     const answer = await router.wake(USER);
     assert.equal(answer.status, 503);
     const { message } = answer.json.error;
-    const start = `port ${stranger.port} of the machine is taken by another program: `;
+    const start = `port ${foreign.port} of the machine is taken by another program: `;
     assert.ok(message.startsWith(start), message);
     if (isLinux)
       assert.match(message.slice(start.length), new RegExp(`^\\S+ \\(pid ${process.pid}, user \\d+\\) listens on it$`));
-    assert.equal(stranger.heard, '');
+    assert.equal(foreign.received, '');
   });
 
   test('is accepted when the specification allows a foreign listener', async (t) => {
@@ -88,9 +88,9 @@ describe('a foreign listener on the port of a process machine', () => {
     await router.put(USER, { ...machine, spec: { ...machine.spec, foreign_listener: true } });
     const woken = router.wake(USER);
     await eventually('the program runs', () => eventsOf(folder, 'slow').length > 0);
-    const other = await startStranger(t, portsOf(folder)[0]!);
+    const other = await startForeignListener(t, portsOf(folder)[0]!);
     assert.equal((await woken).status, 200);
-    assert.match(other.heard, /POST \/chat/);
+    assert.match(other.received, /POST \/chat/);
   });
 });
 
@@ -114,10 +114,10 @@ describe('a daemon that reports its port', () => {
 
   test('gets no report channel when the specification names a port', async (t) => {
     const router = await startBench(t);
-    const stranger = createServer().listen(0, '127.0.0.1');
-    await once(stranger, 'listening');
-    const { port } = stranger.address() as AddressInfo;
-    await new Promise((resolve) => stranger.close(resolve));
+    const foreign = createServer().listen(0, '127.0.0.1');
+    await once(foreign, 'listening');
+    const { port } = foreign.address() as AddressInfo;
+    await new Promise((resolve) => foreign.close(resolve));
     const folder = temporaryFolder(t);
     const machine = fixtureMachine(folder);
     await router.put(USER, { ...machine, spec: { ...machine.spec, port } });
@@ -140,8 +140,8 @@ describe('a listening program belongs to the machine', { skip: !isLinux && 'thes
     const runs = () => spawnSync(wrapper[0]!, [...wrapper.slice(1), 'true']).status === 0;
     const skip = needs(name === 'bwrap' ? 'bubblewrap' : 'setsid') || (!runs() && `${name} does not work here`);
     for (const mode of [undefined, 'says-port']) {
-      const says = mode === undefined ? '' : ', and reports its port';
-      test(`that listens behind ${name}${says}`, { skip }, async (t) => {
+      const reporting = mode === undefined ? '' : ', and reports its port';
+      test(`that listens behind ${name}${reporting}`, { skip }, async (t) => {
         const router = await startBench(t);
         const folder = temporaryFolder(t);
         const machine = fixtureMachine(folder, mode);
@@ -176,19 +176,20 @@ describe('the owner of a listening socket', () => {
         assert.equal(own.seen, 'own', host);
         assert.deepEqual(await new ListenerWatch(process.pid, platform).on(port), own);
         const other = await new ListenerWatch(idle.pid!, platform).on(port);
-        assert.ok(other.seen === 'stranger' && other.who.includes(`pid ${process.pid}`), JSON.stringify(other));
+        assert.ok(other.seen === 'foreign' && other.owner.includes(`pid ${process.pid}`), JSON.stringify(other));
         await new Promise((resolve) => server.close(resolve));
-        assert.deepEqual(await new ListenerWatch(process.pid, platform).on(port), { seen: 'nobody' });
+        assert.deepEqual(await new ListenerWatch(process.pid, platform).on(port), { seen: 'none' });
       }
       const apart = await listening(t, '127.0.0.2');
       const { port } = apart.address() as AddressInfo;
-      assert.deepEqual(await new ListenerWatch(idle.pid!, platform).on(port), { seen: 'nobody' });
+      assert.deepEqual(await new ListenerWatch(idle.pid!, platform).on(port), { seen: 'none' });
     });
   }
 
   test('is read from the output of lsof', () => {
-    const said = 'p4711\ncnode\nu501\nf21\nn127.0.0.1:8080\nf22\nn[::1]:8080\np99\ncother\nu0\nf3\nn192.168.1.4:8080\n';
-    assert.deepEqual(parseLsof(said, 8080), [{ pid: 4711, command: 'node', uid: 501 }]);
+    const lsofOutput =
+      'p4711\ncnode\nu501\nf21\nn127.0.0.1:8080\nf22\nn[::1]:8080\np99\ncother\nu0\nf3\nn192.168.1.4:8080\n';
+    assert.deepEqual(parseLsof(lsofOutput, 8080), [{ pid: 4711, command: 'node', uid: 501 }]);
     assert.deepEqual(parseLsof('p1\nclaunchd\nu0\nf3\nn*:8080\n', 8080), [{ pid: 1, command: 'launchd', uid: 0 }]);
     assert.deepEqual(parseLsof('', 8080), []);
   });

@@ -10,12 +10,12 @@ import { ListenerWatch } from './listeners.ts';
 
 /** Another program listens on the port of a machine. */
 export class PortTaken extends ReveilleError {
-  constructor(port: number, who: string) {
-    super('unavailable', `port ${port} of the machine is taken by another program: ${who} listens on it`);
+  constructor(port: number, owner: string) {
+    super('unavailable', `port ${port} of the machine is taken by another program: ${owner} listens on it`);
   }
 }
 
-export type LineOptions = {
+export type DaemonConnectionsOptions = {
   /** The pid of the leader of the program's process group. */
   leader: number;
   /** The most concurrent connections to the program. */
@@ -24,21 +24,21 @@ export type LineOptions = {
   onUnseen?: () => void;
 };
 
-export class Line {
+export class DaemonConnections {
   /** For wakes and their turns, which may take long. */
   readonly deliveries: Dispatcher;
   /** For health checks: hanging deliveries must not make a program seem dead. */
-  readonly looks: Dispatcher;
+  readonly healthChecks: Dispatcher;
   /** For user requests: their open streams must not delay wakes. */
-  readonly people: Dispatcher;
+  readonly userRequests: Dispatcher;
   readonly #agents: readonly Agent[];
   readonly #watch: ListenerWatch;
   readonly #connector = buildConnector({ allowH2: false });
   #onUnseen: (() => void) | undefined;
-  #stranger: PortTaken | undefined;
+  #foreignListener: PortTaken | undefined;
   #closed = false;
 
-  constructor({ leader, connections, onUnseen }: LineOptions) {
+  constructor({ leader, connections, onUnseen }: DaemonConnectionsOptions) {
     this.#watch = new ListenerWatch(leader);
     this.#onUnseen = onUnseen;
     const connect: Connectors.connector = (options, callback) => {
@@ -48,17 +48,17 @@ export class Line {
       );
     };
     const deliveries = new Agent({ connections, pipelining: 1, allowH2: false, connect });
-    const looks = new Agent({ connections: 4, pipelining: 1, allowH2: false, connect });
-    const people = new Agent({ connections, pipelining: 1, allowH2: false, connect });
-    this.#agents = [deliveries, looks, people];
+    const healthChecks = new Agent({ connections: 4, pipelining: 1, allowH2: false, connect });
+    const userRequests = new Agent({ connections, pipelining: 1, allowH2: false, connect });
+    this.#agents = [deliveries, healthChecks, userRequests];
     this.deliveries = deliveries;
-    this.people = people;
-    this.looks = looks;
+    this.userRequests = userRequests;
+    this.healthChecks = healthChecks;
   }
 
   /** The foreign listener found at the last connection attempt, if any. */
-  get stranger(): PortTaken | undefined {
-    return this.#stranger;
+  get foreignListener(): PortTaken | undefined {
+    return this.#foreignListener;
   }
 
   /** Accepts no new request; requests under way continue to their end. */
@@ -81,7 +81,7 @@ export class Line {
     if (before !== undefined) return await this.#connectTo(before, options);
     // The first time, an empty connection shows whether a listener exists. That is cheaper than finding its owner.
     (await this.#open(options)).destroy();
-    const first = await this.#ownOn(port);
+    const first = await this.#ownListenersOn(port);
     if (first === undefined) throw new Error(`no program listens on port ${port} any more`);
     return await this.#connectTo(first, options);
   }
@@ -90,7 +90,7 @@ export class Line {
     const port = Number(options.port);
     const socket = await this.#open(options);
     try {
-      if ((await this.#ownOn(port)) !== sockets) throw new Error(`the owner of port ${port} has just changed`);
+      if ((await this.#ownListenersOn(port)) !== sockets) throw new Error(`the owner of port ${port} has just changed`);
       if (socket.destroyed || socket.readyState !== 'open') throw new Error('the connection was closed at once');
       return socket;
     } catch (thrown) {
@@ -114,12 +114,12 @@ export class Line {
    * @returns the program's listening sockets; `undefined` when no program listens any more
    * @throws PortTaken
    */
-  async #ownOn(port: number): Promise<string | undefined> {
+  async #ownListenersOn(port: number): Promise<string | undefined> {
     const found = await this.#watch.on(port);
-    if (found.seen === 'stranger') throw this.#taken(port, found.who);
-    this.#stranger = undefined;
+    if (found.seen === 'foreign') throw this.#taken(port, found.owner);
+    this.#foreignListener = undefined;
     if (found.seen === 'own') return found.sockets;
-    if (found.seen === 'nobody') {
+    if (found.seen === 'none') {
       // Without /proc, the programs of other users are not visible.
       if (process.platform !== 'linux') throw this.#taken(port, 'a program of another user');
       return undefined;
@@ -129,8 +129,8 @@ export class Line {
     return 'unseen';
   }
 
-  #taken(port: number, who: string): PortTaken {
-    this.#stranger = new PortTaken(port, who);
-    return this.#stranger;
+  #taken(port: number, owner: string): PortTaken {
+    this.#foreignListener = new PortTaken(port, owner);
+    return this.#foreignListener;
   }
 }

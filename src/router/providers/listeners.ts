@@ -7,7 +7,7 @@ import { execFile } from 'node:child_process';
 import { closeSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from 'node:fs';
 import { endianness } from 'node:os';
 import { basename } from 'node:path';
-import { familyOf, processesByPs, processesOfProc } from './process-table.ts';
+import { processesByPs, processesOfProc, processTreeOf } from './process-table.ts';
 
 /**
  * `own`: only the program; `sockets` identifies its listening sockets, so that two answers can be compared. `foreign`:
@@ -15,9 +15,9 @@ import { familyOf, processesByPs, processesOfProc } from './process-table.ts';
  * show the owner.
  */
 export type Listeners =
-  | { seen: 'nobody' }
+  | { seen: 'none' }
   | { seen: 'own'; sockets: string }
-  | { seen: 'stranger'; who: string }
+  | { seen: 'foreign'; owner: string }
   | { seen: 'unseen' };
 
 const LISTENING = '0A';
@@ -80,8 +80,8 @@ function socketsOn(port: number): Socket[] {
     listeningLines(path).flatMap((line) => {
       // proc_pid_net(5): sl local rem st queues timers retransmits uid timeout inode …
       const fields = line.trim().split(/\s+/);
-      const [address, itsPort] = fields[1]!.split(':') as [string, string];
-      return itsPort === hexPort && addresses.has(address) ? [{ inode: fields[9]!, uid: Number(fields[7]) }] : [];
+      const [address, portHex] = fields[1]!.split(':') as [string, string];
+      return portHex === hexPort && addresses.has(address) ? [{ inode: fields[9]!, uid: Number(fields[7]) }] : [];
     }),
   );
 }
@@ -114,8 +114,8 @@ function descriptorOf(pid: number, inode: string): string | undefined {
 /** The effective user id of a process, from its status file. The owner of its folder in /proc may be root instead. */
 function uidOf(pid: number): number | undefined {
   try {
-    const said = /^Uid:\t\d+\t(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1];
-    return said === undefined ? undefined : Number(said);
+    const uid = /^Uid:\t\d+\t(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1];
+    return uid === undefined ? undefined : Number(uid);
   } catch {
     return undefined;
   }
@@ -127,7 +127,7 @@ function describe(pid: number | undefined, command: string, user: number | undef
   return pid === undefined ? `a program of user ${user}` : `${name || 'a program'} (pid ${pid}${whose})`;
 }
 
-function strangerOf({ inode, uid }: Socket): string {
+function foreignOwnerOf({ inode, uid }: Socket): string {
   const pid = processesOfProc().find((one) => ![undefined, 'hidden'].includes(descriptorOf(one.pid, inode)))?.pid;
   if (pid === undefined) return describe(undefined, '', uid);
   return describe(pid, commandOf(pid), uid);
@@ -141,9 +141,9 @@ const INTERPRETER = /^(?:node|nodejs|bun|deno|python[\d.]*|ruby|perl)$/;
  */
 function commandOf(pid: number): string {
   try {
-    const [program = '', ...words] = readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0');
+    const [program = '', ...args] = readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0');
     const name = basename(program);
-    const script = INTERPRETER.test(name) ? words.find((word) => word !== '' && !word.startsWith('-')) : undefined;
+    const script = INTERPRETER.test(name) ? args.find((word) => word !== '' && !word.startsWith('-')) : undefined;
     if (name !== '') return basename(script ?? program);
     return readFileSync(`/proc/${pid}/comm`, 'latin1').trim();
   } catch {
@@ -185,14 +185,14 @@ export class ListenerWatch {
     if (known !== undefined) return { seen: 'own', sockets: known };
     this.#last = undefined;
     const sockets = socketsOn(port);
-    if (sockets.length === 0) return { seen: 'nobody' };
+    if (sockets.length === 0) return { seen: 'none' };
     const holders = new Map<string, Holder>();
     const foreign = () => sockets.find((socket) => !this.#isOwn(socket, holders));
     // A socket may be missing at the first read because it was just passed from one process of the program to the next.
-    const stranger = foreign() === undefined ? undefined : foreign();
-    if (stranger) {
-      if (keyOf(socketsOn(port)) !== keyOf(sockets)) return { seen: 'nobody' };
-      return { seen: 'stranger', who: strangerOf(stranger) };
+    const foreignSocket = foreign() === undefined ? undefined : foreign();
+    if (foreignSocket) {
+      if (keyOf(socketsOn(port)) !== keyOf(sockets)) return { seen: 'none' };
+      return { seen: 'foreign', owner: foreignOwnerOf(foreignSocket) };
     }
     if (holders.size === sockets.length) this.#last = { port, sockets: keyOf(sockets), holders: [...holders.values()] };
     return { seen: 'own', sockets: keyOf(sockets) };
@@ -204,7 +204,7 @@ export class ListenerWatch {
 
   #isOwn({ inode, uid }: Socket, holders: Map<string, Holder>): boolean {
     const hidden: number[] = [];
-    for (const pid of familyOf(this.#leader, processesOfProc())) {
+    for (const pid of processTreeOf(this.#leader, processesOfProc())) {
       const descriptor = descriptorOf(pid, inode);
       if (descriptor === 'hidden') hidden.push(pid);
       else if (descriptor !== undefined) {
@@ -219,15 +219,16 @@ export class ListenerWatch {
 
   async #byLsof(port: number): Promise<Listeners> {
     this.#last = undefined;
-    const said = await run('lsof', ['-nP', `-iTCP:${port}`, '-sTCP:LISTEN', '-Fpcun']);
-    if (said === undefined) return { seen: 'unseen' };
-    const listening = parseLsof(said, port);
-    if (listening.length === 0) return { seen: 'nobody' };
+    const lsofOutput = await run('lsof', ['-nP', `-iTCP:${port}`, '-sTCP:LISTEN', '-Fpcun']);
+    if (lsofOutput === undefined) return { seen: 'unseen' };
+    const listening = parseLsof(lsofOutput, port);
+    if (listening.length === 0) return { seen: 'none' };
     const all = processesByPs();
     if (all === undefined) return { seen: 'unseen' };
-    const family = familyOf(this.#leader, all);
-    const stranger = listening.find(({ pid }) => !family.has(pid));
-    if (stranger) return { seen: 'stranger', who: describe(stranger.pid, stranger.command, stranger.uid) };
+    const tree = processTreeOf(this.#leader, all);
+    const foreignSocket = listening.find(({ pid }) => !tree.has(pid));
+    if (foreignSocket)
+      return { seen: 'foreign', owner: describe(foreignSocket.pid, foreignSocket.command, foreignSocket.uid) };
     const sockets = [...new Set(listening.map(({ pid }) => pid))].sort().join();
     this.#last = { port, sockets, holders: [] };
     return { seen: 'own', sockets };
@@ -269,5 +270,5 @@ const LSOF_PATH = '/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin'
 export async function whoListens(port: number): Promise<string | undefined> {
   // No process leads group 0, so every listener is foreign.
   const found = await new ListenerWatch(0).on(port);
-  return found.seen === 'stranger' ? found.who : undefined;
+  return found.seen === 'foreign' ? found.owner : undefined;
 }

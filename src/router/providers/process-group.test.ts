@@ -9,7 +9,7 @@ import { ProcessGroup } from './process-group.ts';
 import { birthOf, isRunning } from './process-table.ts';
 
 test('a process that ignores SIGTERM is ended by force, whichever router started it', async (t) => {
-  for (const takenOver of [false, true]) {
+  for (const adopted of [false, true]) {
     const folder = temporaryFolder(t);
     const child = spawn(process.execPath, [DAEMON_FIXTURE], {
       env: { PORT: '0', HOST: '127.0.0.1', FIXTURE_DIR: folder, FIXTURE_MODE: 'ignore-term' },
@@ -20,12 +20,12 @@ test('a process that ignores SIGTERM is ended by force, whichever router started
     await eventually('it listens', () => eventsOf(folder, 'listening').length === 1);
     const pid = child.pid!;
     const birth = birthOf(pid)!;
-    const group = takenOver
-      ? ProcessGroup.takenOver({ pid, birth }, systemClock)
+    const group = adopted
+      ? ProcessGroup.adopted({ pid, birth }, systemClock)
       : ProcessGroup.started(child, systemClock);
     await group.end(100);
     assert.equal(eventsOf(folder, 'term').length, 1);
-    assert.equal(await group.ended, takenOver ? 'ended by itself' : 'was ended by SIGKILL');
+    assert.equal(await group.ended, adopted ? 'ended by itself' : 'was ended by SIGKILL');
     assert.ok(group.gone.aborted);
     assert.ok(!isAlive(pid) && !isRunning(pid, birth));
     await group.end(100);

@@ -67,7 +67,7 @@ export class ProcessGroup {
     return group;
   }
 
-  static takenOver({ pid, birth }: { pid: number; birth: string }, clock: Clock): ProcessGroup {
+  static adopted({ pid, birth }: { pid: number; birth: string }, clock: Clock): ProcessGroup {
     const group = new ProcessGroup(pid, clock);
     group.#foreignBirth = birth;
     group.#watch(birth);

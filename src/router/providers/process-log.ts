@@ -13,7 +13,7 @@ const LARGEST_BYTES = 1024 * 1024;
 /** The most bytes that may be left to copy when the file is emptied: output written during the copy. */
 const LAST_BYTES = 128 * 1024;
 /** How often the copy continues when the process writes faster than that. */
-const MOST_LOOKS = 3;
+const MOST_COPIES = 3;
 /** The number of rotated files beside the current one: `.1` is the latest. */
 const KEPT_FILES = 3;
 
@@ -28,11 +28,11 @@ async function readFrom(file: FileHandle, position: number, end: number): Promis
 }
 
 /** Copies the rest after `copied` and empties the file, synchronously. */
-function emptyInto(aside: FileHandle, file: FileHandle, copied: number): void {
+function emptyInto(rotated: FileHandle, file: FileHandle, copied: number): void {
   const { size } = fstatSync(file.fd);
   const from = Math.max(copied, size - LAST_BYTES);
   const buffer = Buffer.alloc(Math.max(0, size - from));
-  writeSync(aside.fd, buffer, 0, readSync(file.fd, buffer, 0, buffer.length, from), fstatSync(aside.fd).size);
+  writeSync(rotated.fd, buffer, 0, readSync(file.fd, buffer, 0, buffer.length, from), fstatSync(rotated.fd).size);
   ftruncateSync(file.fd, 0);
 }
 
@@ -74,7 +74,9 @@ export class ProcessLog {
   /** The end of the process's output, at most `maxBytes`. */
   async tail(maxBytes: number): Promise<string> {
     const current = await this.#endOf(this.path, this.#start, maxBytes);
-    const before = this.#split ? await this.#endOf(this.#aside(1), 0, maxBytes - current.length) : Buffer.alloc(0);
+    const before = this.#split
+      ? await this.#endOf(this.#rotatedFile(1), 0, maxBytes - current.length)
+      : Buffer.alloc(0);
     return Buffer.concat([before, current]).toString('utf8');
   }
 
@@ -95,25 +97,25 @@ export class ProcessLog {
       const { size } = await file.stat();
       if (size <= LARGEST_BYTES) return;
       for (let n = KEPT_FILES - 1; n >= 1; n--) {
-        await rename(this.#aside(n), this.#aside(n + 1)).catch((thrown: unknown) => {
+        await rename(this.#rotatedFile(n), this.#rotatedFile(n + 1)).catch((thrown: unknown) => {
           if (!isMissing(thrown)) throw thrown;
         });
       }
       // The process keeps the file open, so it is copied and emptied instead of renamed.
-      const aside = await open(this.#aside(1), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600);
+      const rotated = await open(this.#rotatedFile(1), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600);
       try {
         let copied = size;
         for (let looks = 1; ; looks++) {
-          await aside.truncate(0);
+          await rotated.truncate(0);
           const most = await readFrom(file, copied - LARGEST_BYTES + LAST_BYTES, copied);
-          await aside.write(most, 0, most.length, 0);
+          await rotated.write(most, 0, most.length, 0);
           const { size: grown } = await file.stat();
-          if (grown - copied <= LAST_BYTES || looks === MOST_LOOKS) break;
+          if (grown - copied <= LAST_BYTES || looks === MOST_COPIES) break;
           copied = grown;
         }
-        emptyInto(aside, file, copied);
+        emptyInto(rotated, file, copied);
       } finally {
-        await aside.close();
+        await rotated.close();
       }
       this.#start = 0;
       this.#split = true;
@@ -122,7 +124,7 @@ export class ProcessLog {
     }
   }
 
-  #aside(n: number): string {
+  #rotatedFile(n: number): string {
     return `${this.path}.${n}`;
   }
 

@@ -176,12 +176,12 @@ describe('a machine of provider process', () => {
         /with code 3 before it was ready: cannot start: no model$/,
       );
       assert.equal(eventsOf(folder, 'start').length, failures);
-      const resting = await router.wake(USER);
-      assert.equal(resting.status, 503);
+      const pauseOf = await router.wake(USER);
+      assert.equal(pauseOf.status, 503);
       const row = failures === 1 ? '' : `failure ${failures} in a row; `;
       const message = new RegExp(`: cannot start: no model \\(${row}it is started again in \\d+ s at the earliest\\)$`);
-      assert.match(resting.json.error.message, message);
-      const seconds = Number(resting.headers.get('retry-after'));
+      assert.match(pauseOf.json.error.message, message);
+      const seconds = Number(pauseOf.headers.get('retry-after'));
       assert.ok(seconds > 2 ** (failures - 1) / 2 && seconds <= 2 ** (failures - 1), String(seconds));
       assert.equal(eventsOf(folder, 'start').length, failures, 'nothing was started');
       clock.advance(seconds * 1000);
@@ -193,21 +193,24 @@ describe('a machine of provider process', () => {
   test('fails its start with a reason that names the invalid part of the specification', async (t) => {
     const router = await startBench(t);
     const folder = temporaryFolder(t);
-    const said = async (spec: object) => {
+    const messageOf = async (spec: object) => {
       await router.put(USER, { provider: 'process', spec });
       const answer = await router.wake(USER);
       assert.equal(answer.status, 503);
       return answer.json.error.message;
     };
-    assert.match(await said({ command: ['no-such-program'] }), /"no-such-program" could not be started: ENOENT/);
-    assert.match(await said({ command: [folder] }), /could not be started: EACCES/);
-    assert.match(await said({ command: [node], cwd: '/no/such/folder' }), /cwd "\/no\/such\/folder" is not a folder/);
-    assert.match(await said({ command: ['x'.repeat(200_000)] }), /could not be started: (E2BIG|ENAMETOOLONG)/);
-    const squatter = createServer();
-    await new Promise<void>((resolve) => squatter.listen(0, '127.0.0.1', resolve));
-    atEnd(t, () => squatter.close());
-    const { port } = squatter.address() as AddressInfo;
-    assert.match(await said({ command: [node], port }), new RegExp(`port ${port} .*is taken by another program`));
+    assert.match(await messageOf({ command: ['no-such-program'] }), /"no-such-program" could not be started: ENOENT/);
+    assert.match(await messageOf({ command: [folder] }), /could not be started: EACCES/);
+    assert.match(
+      await messageOf({ command: [node], cwd: '/no/such/folder' }),
+      /cwd "\/no\/such\/folder" is not a folder/,
+    );
+    assert.match(await messageOf({ command: ['x'.repeat(200_000)] }), /could not be started: (E2BIG|ENAMETOOLONG)/);
+    const foreign = createServer();
+    await new Promise<void>((resolve) => foreign.listen(0, '127.0.0.1', resolve));
+    atEnd(t, () => foreign.close());
+    const { port } = foreign.address() as AddressInfo;
+    assert.match(await messageOf({ command: [node], port }), new RegExp(`port ${port} .*is taken by another program`));
   });
 
   test('is tried on another port when another program took the chosen one', async (t) => {
@@ -278,14 +281,14 @@ describe('a machine of provider process', () => {
     assert.equal((await router.wake(USER)).status, 202);
     const logs = join(router.dataDir, 'machine-logs');
     await eventually('the log is put aside', () => readdirSync(logs).length === 2);
-    const [name, aside] = readdirSync(logs).toSorted();
+    const [name, rotatedFiles] = readdirSync(logs).toSorted();
     assert.match(name ?? '', /^[0-9a-f]{32}\.log$/);
-    assert.equal(aside, `${name}.1`);
-    for (const file of [name!, aside!]) {
+    assert.equal(rotatedFiles, `${name}.1`);
+    for (const file of [name!, rotatedFiles!]) {
       assert.equal(statSync(join(logs, file)).mode & 0o777, 0o600);
       await eventually('it is short', () => statSync(join(logs, file)).size <= 1024 * 1024);
     }
-    const kept = readFileSync(join(logs, aside!), 'utf8') + readFileSync(join(logs, name!), 'utf8');
+    const kept = readFileSync(join(logs, rotatedFiles!), 'utf8') + readFileSync(join(logs, name!), 'utf8');
     assert.match(kept, /2999\n/);
     assert.match(kept, /listening\n$/);
   });

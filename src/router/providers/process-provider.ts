@@ -17,8 +17,8 @@ import { ProcessGroup } from './process-group.ts';
 import { applyNiceness, limitedCommand } from './process-limits.ts';
 import { ProcessLog } from './process-log.ts';
 import { birthOf } from './process-table.ts';
-import type { Daemon, Provider, Tell } from './provider.ts';
-import { lastWords } from './redaction.ts';
+import type { Daemon, OnProgress, Provider } from './provider.ts';
+import { lastOutput } from './redaction.ts';
 import { type Running, RunningProcesses, type RunningProcessesOptions } from './running-processes.ts';
 import type { Separation } from './separation.ts';
 import { StartBackoff } from './start-backoff.ts';
@@ -36,8 +36,8 @@ class EarlyEnd extends ReveilleError {
    * @param secrets must not be repeated
    */
   constructor(ending: string, output: string, secrets: readonly string[]) {
-    const words = lastWords(output, secrets);
-    super('unavailable', `the process ${ending} before it was ready${words && `: ${words}`}`);
+    const lastLines = lastOutput(output, secrets);
+    super('unavailable', `the process ${ending} before it was ready${lastLines && `: ${lastLines}`}`);
     this.portTaken = PORT_TAKEN.test(output);
   }
 }
@@ -92,13 +92,13 @@ export class ProcessProvider implements Provider {
     return createHash('sha256').update(JSON.stringify({ spec, token })).digest('hex');
   }
 
-  async start(machine: Machine, signal: AbortSignal, tell: Tell): Promise<Daemon> {
+  async start(machine: Machine, signal: AbortSignal, onProgress: OnProgress): Promise<Daemon> {
     const target = processMachine(machine);
     const fingerprint = this.fingerprint(machine);
     const running = this.#running.get(machine.userId);
     if (running?.record.fingerprint === fingerprint) {
       try {
-        return { ...(await this.#whenHealthy(running, target, signal, tell)), cold: false };
+        return { ...(await this.#untilHealthy(running, target, signal, onProgress)), cold: false };
       } catch (thrown) {
         if (!(thrown instanceof EarlyEnd || thrown instanceof PortTaken)) throw thrown;
         // It was about to end, or no longer listens and another program does; the next one will be healthy.
@@ -108,7 +108,7 @@ export class ProcessProvider implements Provider {
     this.#backoff.check(machine.userId, fingerprint);
     await this.stop(machine);
     try {
-      const daemon = await this.#startAnew(target, signal, tell);
+      const daemon = await this.#startNew(target, signal, onProgress);
       this.#backoff.succeeded(machine.userId);
       return daemon;
     } catch (thrown) {
@@ -118,7 +118,7 @@ export class ProcessProvider implements Provider {
   }
 
   survivors(): readonly string[] {
-    return this.#running.takeOverAll();
+    return this.#running.adoptAll();
   }
 
   async adopt(machine: Machine, signal: AbortSignal): Promise<Daemon | undefined> {
@@ -133,7 +133,7 @@ export class ProcessProvider implements Provider {
     try {
       const target = processMachine(machine);
       running.limits = target.spec.limits;
-      const daemon = await this.#whenHealthy(running, target, AbortSignal.any([signal, tooLong.signal]), () => {});
+      const daemon = await this.#untilHealthy(running, target, AbortSignal.any([signal, tooLong.signal]), () => {});
       this.#options.log.info({ user_id: machine.userId, pid: running.group.pid }, 'adopted a running process');
       return { ...daemon, cold: false };
     } catch (err) {
@@ -170,13 +170,13 @@ export class ProcessProvider implements Provider {
     return port;
   }
 
-  async #startAnew(target: ProcessMachine, signal: AbortSignal, tell: Tell): Promise<Daemon> {
+  async #startNew(target: ProcessMachine, signal: AbortSignal, onProgress: OnProgress): Promise<Daemon> {
     for (let attempt = 1; ; attempt++) {
       signal.throwIfAborted();
       const port = await this.#reservePort(target);
       try {
         const running = await this.#spawn(port, target);
-        return await this.#whenHealthy(running, target, signal, tell);
+        return await this.#untilHealthy(running, target, signal, onProgress);
       } catch (thrown) {
         const lostRace = thrown instanceof PortTaken || (thrown instanceof EarlyEnd && thrown.portTaken);
         if (!lostRace || target.spec.port !== undefined || attempt === PORT_ATTEMPTS) throw thrown;
@@ -219,13 +219,13 @@ export class ProcessProvider implements Provider {
       closeSync(output);
     }
     const group = ProcessGroup.started(child, clock, carried);
-    const running = { record, group, log, limits: spec.limits, line: this.#running.lineTo(group), port };
+    const running = { record, group, log, limits: spec.limits, connections: this.#running.connectionsTo(group), port };
     this.#running.keep(running);
-    heardPort(child.stdio[CHANNEL], (said) => this.#listensElsewhere(running, said));
+    readReportedPort(child.stdio[CHANNEL], (reported) => this.#portReported(running, reported));
     const birth = birthOf(group.pid);
     try {
       // A process that has ended already has no birth; its exit event follows.
-      if (birth !== undefined) records.born(record.spawnId, group.pid, birth);
+      if (birth !== undefined) records.recordBirth(record.spawnId, group.pid, birth);
       applyNiceness(group.pid, spec.limits);
     } catch (thrown) {
       await this.stop(machine);
@@ -236,7 +236,7 @@ export class ProcessProvider implements Provider {
   }
 
   /** A daemon that reports its port is trusted: only it and its descendants have the other end of the channel. */
-  #listensElsewhere(running: Running, port: number): void {
+  #portReported(running: Running, port: number): void {
     if (port === running.port) return;
     const { records, log } = this.#options;
     const { userId, spawnId } = running.record;
@@ -247,19 +247,29 @@ export class ProcessProvider implements Provider {
       .catch((err: unknown) => log.warn({ err, user_id: userId }, 'the reported port of a daemon could not be stored'));
   }
 
-  async #whenHealthy(running: Running, machine: ProcessMachine, signal: AbortSignal, tell: Tell): Promise<Daemon> {
-    const { group, line } = running;
+  async #untilHealthy(
+    running: Running,
+    machine: ProcessMachine,
+    signal: AbortSignal,
+    onProgress: OnProgress,
+  ): Promise<Daemon> {
+    const { group, connections } = running;
     // With `foreign_listener` any program that listens on the port is trusted.
-    const own = machine.spec.foreign_listener ? undefined : line;
-    const place = () => ({ url: `http://127.0.0.1:${running.port}`, line: own });
+    const own = machine.spec.foreign_listener ? undefined : connections;
+    const address = () => ({ url: `http://127.0.0.1:${running.port}`, connections: own });
     const taken = new AbortController();
-    const told = (words: string) => {
-      tell(words);
-      if (line.stranger) taken.abort(line.stranger);
+    const reportProgress = (text: string) => {
+      onProgress(text);
+      if (connections.foreignListener) taken.abort(connections.foreignListener);
     };
     try {
-      const any = AbortSignal.any([signal, group.gone, taken.signal]);
-      const found = await this.#options.probe.untilHealthy(place, machine.spec.health_path, any, told);
+      const anySignal = AbortSignal.any([signal, group.gone, taken.signal]);
+      const found = await this.#options.probe.untilHealthy(
+        address,
+        machine.spec.health_path,
+        anySignal,
+        reportProgress,
+      );
       return { ...found, gone: group.gone, cold: true };
     } catch (thrown) {
       if (taken.signal.aborted && !signal.aborted) {
@@ -310,15 +320,15 @@ const LONGEST_PORT = 5;
  *
  * @param channel the router's end of the channel
  */
-function heardPort(channel: Readable | Writable | null | undefined, onPort: (port: number) => void): void {
+function readReportedPort(channel: Readable | Writable | null | undefined, onPort: (port: number) => void): void {
   if (!(channel instanceof Socket)) return;
-  let said = '';
+  let received = '';
   // A silent daemon must not keep this process from ending, and the end of a daemon must not be an error.
   channel.unref();
   channel.on('error', () => channel.destroy());
   channel.setEncoding('latin1').on('data', (text: string) => {
-    said += text;
-    const [line, rest] = said.split('\n', 2) as [string, string | undefined];
+    received += text;
+    const [line, rest] = received.split('\n', 2) as [string, string | undefined];
     if (rest === undefined && line.length <= LONGEST_PORT) return;
     channel.destroy();
     const port = Number(line);

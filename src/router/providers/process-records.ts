@@ -7,7 +7,7 @@ import type { SqliteFile } from '../../kit/sqlite/open.ts';
 export type SpawnIntent = { userId: string; spawnId: string; fingerprint: string; port: number };
 
 /** The content of a row: an intent to start, and the process if the router could still record it. */
-export type ProcessRecord = SpawnIntent & { born: { pid: number; birth: string } | undefined };
+export type ProcessRecord = SpawnIntent & { recordBirth: { pid: number; birth: string } | undefined };
 
 type Row = {
   user_id: string;
@@ -24,7 +24,7 @@ function recordOf(row: Row): ProcessRecord {
     spawnId: row.spawn_id,
     fingerprint: row.fingerprint,
     port: row.port,
-    born: row.pid === null || row.birth === null ? undefined : { pid: row.pid, birth: row.birth },
+    recordBirth: row.pid === null || row.birth === null ? undefined : { pid: row.pid, birth: row.birth },
   };
 }
 
@@ -33,7 +33,7 @@ export class ProcessRecords {
   readonly #all: StatementSync;
   readonly #get: StatementSync;
   readonly #intend: StatementSync;
-  readonly #bear: StatementSync;
+  readonly #recordBirth: StatementSync;
   readonly #listen: StatementSync;
   readonly #forget: StatementSync;
 
@@ -44,7 +44,7 @@ export class ProcessRecords {
     this.#intend = db.prepare(`
       INSERT OR REPLACE INTO processes (user_id, spawn_id, fingerprint, port, pid, birth)
       VALUES (:userId, :spawnId, :fingerprint, :port, NULL, NULL)`);
-    this.#bear = db.prepare('UPDATE processes SET pid = :pid, birth = :birth WHERE spawn_id = :spawnId');
+    this.#recordBirth = db.prepare('UPDATE processes SET pid = :pid, birth = :birth WHERE spawn_id = :spawnId');
     this.#listen = db.prepare('UPDATE processes SET port = :port WHERE spawn_id = :spawnId');
     this.#forget = db.prepare('DELETE FROM processes WHERE user_id = :userId AND spawn_id = :spawnId');
   }
@@ -67,8 +67,8 @@ export class ProcessRecords {
    * Call it right after the fork, in the same turn of the event loop. Until then only the environment identifies the
    * process.
    */
-  born(spawnId: string, pid: number, birth: string): void {
-    this.#commits.runNow(() => this.#bear.run({ spawnId, pid, birth }));
+  recordBirth(spawnId: string, pid: number, birth: string): void {
+    this.#commits.runNow(() => this.#recordBirth.run({ spawnId, pid, birth }));
   }
 
   /** The process reported that it listens on another port than the given one. */

@@ -38,12 +38,12 @@ function linuxBirth(pid: number): string | undefined {
 
 function portableBirth(pid: number): string | undefined {
   try {
-    const said = execFileSync('ps', ['-o', 'state=,lstart=', '-p', String(pid)], {
+    const psOutput = execFileSync('ps', ['-o', 'state=,lstart=', '-p', String(pid)], {
       encoding: 'utf8',
       stdio: ['ignore', 'pipe', 'ignore'],
       timeout: 5000,
     });
-    const [state, ...started] = said.trim().split(/\s+/);
+    const [state, ...started] = psOutput.trim().split(/\s+/);
     return !state || state.startsWith('Z') ? undefined : started.join(' ');
   } catch {
     // ps fails when there is no such process.
@@ -97,10 +97,10 @@ export function runningLeader(
 }
 
 /** A process with its parent and group. */
-export type Kin = { pid: number; parent: number; group: number };
+export type ProcessTreeEntry = { pid: number; parent: number; group: number };
 
 /** Every process in /proc, including those of inner pid namespaces with their outer pids. */
-export function processesOfProc(): Kin[] {
+export function processesOfProc(): ProcessTreeEntry[] {
   return readdirSync('/proc').flatMap((entry) => {
     const stat = /^\d+$/.test(entry) ? readStat(Number(entry)) : undefined;
     return stat ? [{ pid: Number(entry), parent: stat.parent, group: stat.group }] : [];
@@ -108,7 +108,7 @@ export function processesOfProc(): Kin[] {
 }
 
 /** The same without /proc; `undefined` when the system does not show it. */
-export function processesByPs(): Kin[] | undefined {
+export function processesByPs(): ProcessTreeEntry[] | undefined {
   let listed: string;
   try {
     listed = execFileSync('ps', ['-axo', 'pid=,ppid=,pgid='], { encoding: 'utf8', timeout: 5000 });
@@ -122,14 +122,14 @@ export function processesByPs(): Kin[] | undefined {
 }
 
 /** The processes of a group with all descendants: a program may put its children into other groups. */
-export function familyOf(leader: number, processes: readonly Kin[]): Set<number> {
+export function processTreeOf(leader: number, processes: readonly ProcessTreeEntry[]): Set<number> {
   const children = Map.groupBy(processes, ({ parent }) => parent);
-  const family = new Set<number>();
+  const tree = new Set<number>();
   const add = (pid: number): void => {
-    if (family.has(pid)) return;
-    family.add(pid);
+    if (tree.has(pid)) return;
+    tree.add(pid);
     for (const child of children.get(pid) ?? []) add(child.pid);
   };
   for (const { pid, group } of processes) if (pid === leader || (group === leader && leader > 0)) add(pid);
-  return family;
+  return tree;
 }

@@ -24,7 +24,7 @@ import {
   writableFact,
   writableFlag,
 } from './descriptor.ts';
-import { plain, shownPath, shownVariables, shownWords } from './redaction.ts';
+import { plain, shownArguments, shownPath, shownVariables } from './redaction.ts';
 
 const MEMORY_MB = [16, 1_048_576] as const;
 const PROCESSES = [1, 100_000] as const;
@@ -85,7 +85,7 @@ export const PROCESS: Descriptor<'process', typeof processSpecSchema> = {
   about: 'a command to start',
   schema: processSpecSchema,
   shown: {
-    ...{ command: shownWords, cwd: plain, env: shownVariables, port: plain, foreign_listener: plain },
+    ...{ command: shownArguments, cwd: plain, env: shownVariables, port: plain, foreign_listener: plain },
     ...{ health_path: shownPath, limits: plain, run_as: plain, writable: plain, sandbox: plain },
   },
   place: ['command', 'cwd'],

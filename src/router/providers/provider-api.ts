@@ -6,7 +6,7 @@ import type { Clock } from '../../kit/clock/clock.ts';
 import { below, type ExchangeRequest, exchange, reasonOf } from '../../kit/http/exchange.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseForeignJson } from '../../wire/json.ts';
-import { lastWords } from './redaction.ts';
+import { lastOutput } from './redaction.ts';
 
 const MAX_BYTES = 2 * 1024 * 1024;
 /** The default time limit of a call, milliseconds. */
@@ -110,17 +110,17 @@ export class ProviderApi {
   }
 
   /** The text of an answer: its `message` or `error`, or its body. At most 400 characters, without secrets. */
-  wordsOf({ status, body }: ApiAnswer, secrets: readonly string[] = []): string {
+  textOf({ status, body }: ApiAnswer, secrets: readonly string[] = []): string {
     const json = jsonOrUndefined(body);
     const members: Record<string, unknown> = typeof json === 'object' && json !== null ? { ...json } : {};
     const said = [members.message, members.error].find((member) => typeof member === 'string' && member !== '');
-    const words = this.scrub(typeof said === 'string' ? said : body.toString('utf8'), secrets);
-    return words === '' ? `it answered ${status} without a message` : `it answered ${status}: ${text}`;
+    const text = this.scrub(typeof said === 'string' ? said : body.toString('utf8'), secrets);
+    return text === '' ? `it answered ${status} without a message` : `it answered ${status}: ${text}`;
   }
 
   /** Text in one line, without control characters and the secrets of the API and `secrets`. */
   scrub(text: string, secrets: readonly string[] = []): string {
-    return lastWords(text, [...this.#options.secrets, ...secrets]);
+    return lastOutput(text, [...this.#options.secrets, ...secrets]);
   }
 
   /**
@@ -131,7 +131,7 @@ export class ProviderApi {
   jsonOf(answer: ApiAnswer): unknown {
     const json = jsonOrUndefined(answer.body);
     if (json !== undefined) return json;
-    throw new TransientProviderError(`${this.name} answered something that is not JSON; ${this.wordsOf(answer)}`);
+    throw new TransientProviderError(`${this.name} answered something that is not JSON; ${this.textOf(answer)}`);
   }
 
   /**
@@ -144,12 +144,12 @@ export class ProviderApi {
     { patient = answer.status === 429, atLeastMs = 0, secrets = [] }: Passing = {},
   ): TransientProviderError {
     const wait = Math.max(retryAfterMs(answer.headers['retry-after'], this.#options.clock.now()), atLeastMs);
-    const message = `${this.name} cannot do it now: ${this.wordsOf(answer, secrets)}`;
+    const message = `${this.name} cannot do it now: ${this.textOf(answer, secrets)}`;
     return new TransientProviderError(message, { retryAfterMs: wait, patient });
   }
 
   /** The permanent failure that an answer means. */
   refusal(what: string, answer: ApiAnswer, secrets: readonly string[] = []): ReveilleError {
-    return new ReveilleError('unavailable', `${what}: ${this.name} refused; ${this.wordsOf(answer, secrets)}`);
+    return new ReveilleError('unavailable', `${what}: ${this.name} refused; ${this.textOf(answer, secrets)}`);
   }
 }

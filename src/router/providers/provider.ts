@@ -6,18 +6,18 @@
  */
 import { ReveilleError } from '../../wire/errors.ts';
 import type { DaemonMachine, Machine } from '../machines/machine.ts';
-import type { Line } from './line.ts';
+import type { DaemonConnections } from './line.ts';
 
 /** The address of a daemon. */
-export type Place = {
+export type DaemonAddress = {
   /** Its base address; `/chat` is below it. It comes from the provider or the operator, never from a wake. */
   readonly url: string;
   /** Connections that reach only this daemon; without them, the router's shared ones are used. */
-  readonly line?: Line | undefined;
+  readonly connections?: DaemonConnections | undefined;
 };
 
 /** A daemon that can take a turn now. */
-export type Daemon = Place & {
+export type Daemon = DaemonAddress & {
   /**
    * Aborts when the provider notices the end of the daemon. A provider that cannot notice it never aborts; the router
    * then learns it from a refused connection.
@@ -31,7 +31,7 @@ export type Daemon = Place & {
  * Receives the reason why a start waits, in the provider's words (`the Fly machine is replacing`). The error of a start
  * that takes too long quotes the last one. Never a secret.
  */
-export type Tell = (words: string) => void;
+export type OnProgress = (words: string) => void;
 
 export type Provider = {
   readonly name: DaemonMachine['provider'];
@@ -66,7 +66,7 @@ export type Provider = {
    * started parts are stopped; then the promise rejects with the signal's reason. The caller answers its own callers
    * without waiting for that.
    */
-  start(machine: Machine, signal: AbortSignal, tell: Tell): Promise<Daemon>;
+  start(machine: Machine, signal: AbortSignal, onProgress: OnProgress): Promise<Daemon>;
 
   /** The user ids of machines that an earlier router left running. Called once, before any other call. */
   survivors(): readonly string[];

@@ -38,8 +38,8 @@ const ISSUED =
   /^(?:sk-|sk_|rk_|pk_live|gh[opsur]_|github_pat_|glpat-|xox[a-z]-|AKIA|ASIA|AIza|eyJ|whsec_|fm[12]_|FlyV1)/;
 const RANDOM = /^(?=.*[a-z])(?=.*[A-Z])(?=.*\d)[\w+/=.~-]{20,}$|^[0-9a-fA-F]{32,}$/;
 /** A path is long too, and is shown because it locates something. */
-const looksSecret = (word: string): boolean =>
-  ISSUED.test(word) || (RANDOM.test(word) && !/^[./~]|\.[a-z]{1,4}$/.test(word));
+const looksSecret = (argument: string): boolean =>
+  ISSUED.test(argument) || (RANDOM.test(argument) && !/^[./~]|\.[a-z]{1,4}$/.test(argument));
 
 /** The flags before a value of any form: a header, a login, a cookie, a variable. */
 const CARRIERS = /^(?:-H|-u|-b|-e|-E|--?(?:headers?|user|cookie|env|proxy-user|login))$/;
@@ -70,25 +70,26 @@ function decoded(part: string): string {
 }
 
 /** One word of a command line, given the word before it. */
-export function shownWord(word: string, before: string | undefined): string {
+export function shownWord(argument: string, before: string | undefined): string {
   const flag = before === undefined ? undefined : FLAG.exec(before)?.[1];
-  const carried = before !== undefined && CARRIERS.test(before);
-  const [, name, value] = ASSIGNED.exec(word) ?? [];
+  const followsCarrier = before !== undefined && CARRIERS.test(before);
+  const [, name, value] = ASSIGNED.exec(argument) ?? [];
   if (name !== undefined && value !== undefined && referenceOf(value) === undefined) {
     const assignedFlag = CARRIERS.test(name);
-    if (namesSecret(name) || (carried && !assignedFlag) || assignedFlag || looksSecret(value))
+    if (namesSecret(name) || (followsCarrier && !assignedFlag) || assignedFlag || looksSecret(value))
       return `${name}=${HIDDEN}`;
   }
-  const header = HEADER.exec(word)?.[1];
-  if (header !== undefined && (carried || namesSecret(header) || /cookie/i.test(header))) return `${header}: ${HIDDEN}`;
-  if ((flag !== undefined && namesSecret(flag) && !FLAG.test(word)) || carried) return HIDDEN;
-  if (looksSecret(word) || /\b(?:bearer|basic)\s+\S/i.test(word)) return HIDDEN;
-  return word.replace(ADDRESS, (address) => shownAddress(address));
+  const header = HEADER.exec(argument)?.[1];
+  if (header !== undefined && (followsCarrier || namesSecret(header) || /cookie/i.test(header)))
+    return `${header}: ${HIDDEN}`;
+  if ((flag !== undefined && namesSecret(flag) && !FLAG.test(argument)) || followsCarrier) return HIDDEN;
+  if (looksSecret(argument) || /\b(?:bearer|basic)\s+\S/i.test(argument)) return HIDDEN;
+  return argument.replace(ADDRESS, (address) => shownAddress(address));
 }
 
 /** A command line without possible secrets. */
-export const shownWords: Shown = (words) =>
-  Array.isArray(words) ? words.map((word, at) => shownWord(String(word), words[at - 1])) : HIDDEN;
+export const shownArguments: Shown = (args) =>
+  Array.isArray(args) ? args.map((argument, at) => shownWord(String(argument), args[at - 1])) : HIDDEN;
 
 /** Names only: the name of a variable does not show whether its value is secret. A reference is not secret. */
 export const shownVariables: Shown = (env) =>
@@ -123,7 +124,7 @@ const SHORTEST_SECRET = 6;
  * Removes the given secrets and terminal colours. A lone surrogate becomes U+FFFD, because neither a file nor an answer
  * can contain it.
  */
-export function spokenText(text: string, secrets: readonly string[]): string {
+export function quotableText(text: string, secrets: readonly string[]): string {
   let clean = text;
   // The longest first: one secret may be a part of another.
   for (const secret of secrets.toSorted((one, other) => other.length - one.length)) {
@@ -136,9 +137,9 @@ export function spokenText(text: string, secrets: readonly string[]): string {
  * The last lines of a process's output as one well-formed line, without stack frames, control characters, terminal
  * colours and the given secrets.
  */
-export function lastWords(output: string, secrets: readonly string[]): string {
+export function lastOutput(output: string, secrets: readonly string[]): string {
   return quoteLast(
-    spokenText(output, secrets)
+    quotableText(output, secrets)
       .split(/[\r\n]+/)
       .map(hiddenBlanked),
   );

@@ -10,22 +10,22 @@
  * The actions resolve when the request was accepted. They throw a `TransientProviderError` when a retry after another
  * query may succeed, and any other error when not.
  */
-export type Sight =
+export type RemoteObservation =
   /**
    * It runs; the health of its daemon is a separate question. Without `url` it cannot be reached, for the reason in
    * `text`. `sleep` follows the specification, `end` stops it completely.
    */
-  | { state: 'up'; words: string; url: string | undefined; sleep: Action; end: Action }
+  | { state: 'up'; text: string; url: string | undefined; sleep: Action; end: Action }
   /**
    * It is starting. `wait` resolves after a bounded time, with whether it has started; without it the caller pauses.
    */
-  | { state: 'rising'; words: string; wait?: (signal: AbortSignal) => Promise<boolean>; end: Action }
+  | { state: 'rising'; text: string; wait?: (signal: AbortSignal) => Promise<boolean>; end: Action }
   /** It does not run and can be started. */
-  | { state: 'down'; words: string; rouse: Action }
+  | { state: 'down'; text: string; start: Action }
   /** It is changing its state by itself. */
-  | { state: 'changing'; words: string }
+  | { state: 'changing'; text: string }
   /** It does not run and cannot be started. */
-  | { state: 'lost'; words: string };
+  | { state: 'lost'; text: string };
 
 export type Action = (signal: AbortSignal) => Promise<void>;
 
@@ -49,10 +49,10 @@ export type RemoteDriver<Spec extends RemoteSpec> = {
    * @throws the signal's reason; TransientProviderError when it could not be queried now; ReveilleError `unavailable`
    *   when a retry cannot succeed
    */
-  look(target: Target<Spec>, signal: AbortSignal): Promise<Sight>;
+  observe(target: Target<Spec>, signal: AbortSignal): Promise<RemoteObservation>;
 
   /** The last output of a machine before it ended, for an error message; empty when unavailable. */
-  lastWords?(target: Target<Spec>, signal: AbortSignal): Promise<string>;
+  lastOutput?(target: Target<Spec>, signal: AbortSignal): Promise<string>;
 
   /** Closes its connections. */
   close?(): void;

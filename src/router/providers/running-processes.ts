@@ -5,7 +5,7 @@
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
-import { Line } from './line.ts';
+import { DaemonConnections } from './line.ts';
 import type { ProcessLimits } from './process.ts';
 import { killProcess, ProcessGroup } from './process-group.ts';
 import { enforceLimits } from './process-limits.ts';
@@ -18,7 +18,7 @@ export type Running = {
   readonly record: SpawnIntent;
   readonly group: ProcessGroup;
   /** Connections that reach only this process. */
-  readonly line: Line;
+  readonly connections: DaemonConnections;
   /** The port on which it listens, as far as known. */
   port: number;
   readonly log: ProcessLog;
@@ -56,14 +56,14 @@ export class RunningProcesses {
   }
 
   /** Connections to a started program. */
-  lineTo({ pid }: ProcessGroup): Line {
+  connectionsTo({ pid }: ProcessGroup): DaemonConnections {
     const { log, connections } = this.#options;
     const onUnseen = () =>
       log.warn(
         { pid },
         'this system does not show who listens on a port; a program that takes the port receives the wakes',
       );
-    return new Line({ leader: pid, connections, onUnseen });
+    return new DaemonConnections({ leader: pid, connections, onUnseen });
   }
 
   /** Keeps a process until it ends. */
@@ -75,7 +75,7 @@ export class RunningProcesses {
       if (this.#byUser.get(record.userId) === running) this.#byUser.delete(record.userId);
       if (this.#byUser.size === 0) this.#options.onRunning?.(false);
       this.#options.log.info({ user_id: record.userId, pid: group.pid, ending }, 'a process ended');
-      running.line.close();
+      running.connections.close();
       return this.forget(record);
     });
   }
@@ -90,20 +90,20 @@ export class RunningProcesses {
   }
 
   /** Adopts all that an earlier router left; returns the users whose processes still run. */
-  takeOverAll(): string[] {
+  adoptAll(): string[] {
     const records = this.#options.records.all();
     if (records.length === 0) return [];
     const marked = findByVariable(SPAWN_ID_VARIABLE);
     return records
-      .filter((record) => this.#takeOver(record, marked.get(record.spawnId) ?? []))
+      .filter((record) => this.#adopt(record, marked.get(record.spawnId) ?? []))
       .map((record) => record.userId);
   }
 
   close(): void {
     this.#cancelSweep();
-    for (const { group, line } of this.#byUser.values()) {
+    for (const { group, connections } of this.#byUser.values()) {
       group.close();
-      line.destroy();
+      connections.destroy();
     }
   }
 
@@ -111,18 +111,18 @@ export class RunningProcesses {
    * Adopts the process of a record; returns whether it still runs. A router that died between the fork and its record
    * left a process that only its environment identifies.
    */
-  #takeOver(record: ProcessRecord, marked: readonly MarkedProcess[]): boolean {
+  #adopt(record: ProcessRecord, marked: readonly MarkedProcess[]): boolean {
     const { clock, log, logFolder } = this.#options;
-    const { born, userId } = record;
+    const { recordBirth: born, userId } = record;
     if (!born && process.platform !== 'linux') {
       const message = 'the router died while it started a process; if the process runs, end it by hand';
       log.warn({ user_id: userId }, message);
     }
     const leader = runningLeader(born, marked);
     if (leader) {
-      const group = ProcessGroup.takenOver(leader, clock);
-      const { line, port } = { line: this.lineTo(group), port: record.port };
-      this.keep({ record, group, line, port, log: new ProcessLog(logFolder, userId), limits: undefined });
+      const group = ProcessGroup.adopted(leader, clock);
+      const { line: connections, port } = { line: this.connectionsTo(group), port: record.port };
+      this.keep({ record, group, connections, port, log: new ProcessLog(logFolder, userId), limits: undefined });
       return true;
     }
     // The leader ended without a router; its remaining processes would disturb the next one.
@@ -139,14 +139,14 @@ export class RunningProcesses {
   }
 
   #sweep(): void {
-    const { log: house } = this.#options;
+    const { log: routerLog } = this.#options;
     for (const { log } of this.#byUser.values()) {
-      log.rotate().catch((err: unknown) => house.debug({ err, path: log.path }, 'a log could not be rotated'));
+      log.rotate().catch((err: unknown) => routerLog.debug({ err, path: log.path }, 'a log could not be rotated'));
     }
     try {
       enforceLimits(this.#byUser.values());
     } catch (err) {
-      house.warn({ err }, 'the usage of the processes could not be read');
+      routerLog.warn({ err }, 'the usage of the processes could not be read');
     }
   }
 }

@@ -94,8 +94,8 @@ export class Separation {
         granted: grantedTo?.(userId) ?? [],
         ...(runAs ? { user: runAs } : {}),
       });
-      const told = inside.carried ? { ...plain.env, [SEPARATED_VARIABLE]: '1' } : plain.env;
-      return { ...plain, ...inside, env: told };
+      const environment = inside.carried ? { ...plain.env, [SEPARATED_VARIABLE]: '1' } : plain.env;
+      return { ...plain, ...inside, env: environment };
     } catch (thrown) {
       throw refused(thrown instanceof Error ? thrown.message : String(thrown), thrown);
     }

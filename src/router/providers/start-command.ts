@@ -12,7 +12,7 @@ async function isFolder(path: string): Promise<boolean> {
 }
 
 /** The environment of a program. */
-export type Surroundings = {
+export type StartOptions = {
   cwd: string | undefined;
   env: Record<string, string>;
   /** The descriptor for its standard output. */
@@ -40,7 +40,7 @@ export const CHANNEL = 3;
  */
 export async function startCommand(
   command: readonly string[],
-  { cwd, env, output, errors = output, input, user, channel = false }: Surroundings,
+  { cwd, env, output, errors = output, input, user, channel = false }: StartOptions,
 ): Promise<ChildProcess> {
   if (cwd !== undefined && !(await isFolder(cwd))) {
     throw new ReveilleError('unavailable', `the machine's cwd ${JSON.stringify(cwd)} is not a folder`);

@@ -102,7 +102,7 @@ export function agentLine(
       },
     };
     try {
-      (daemon.line?.people ?? dispatcher).dispatch(target, wrapped);
+      (daemon.connections?.userRequests ?? dispatcher).dispatch(target, wrapped);
     } catch (thrown) {
       over();
       handler.onResponseError?.(waiting, thrown instanceof Error ? thrown : new Error(String(thrown)));

@@ -284,11 +284,11 @@ describe('the limits of a user', () => {
       await new Promise((resolve) => setTimeout(resolve, 200));
       return still;
     });
-    const held = heldNow() - before;
+    const buffered = heldNow() - before;
     // The daemon runs in this process as well; kernel buffers of a connection count on neither side.
-    assert.ok(held < readers.length * 4 * 1024 * 1024, `${deferred} bytes for ${readers.length} readers`);
+    assert.ok(buffered < readers.length * 4 * 1024 * 1024, `${buffered} bytes for ${readers.length} readers`);
     t.diagnostic(
-      `${Math.round(held / readers.length / 1024)} KiB for each of ${readers.length} readers that do not read`,
+      `${Math.round(buffered / readers.length / 1024)} KiB for each of ${readers.length} readers that do not read`,
     );
     for (const reader of readers) reader.destroy();
     await eventually('they are gone', () => router.public.figures().streams === 0);

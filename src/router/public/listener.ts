@@ -95,7 +95,7 @@ export async function startPublicListener(options: PublicListenerOptions): Promi
   const pages = pagesOf?.(
     createPeople({
       ...{ tokens, lockouts, rows, machineOf: options.machineOf },
-      lineTo: (userId) => agentLine(userId, lines),
+      connectionsTo: (userId) => agentLine(userId, lines),
       onWrongToken: () => counts.unauthorized++,
     }),
   );

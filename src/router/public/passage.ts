@@ -107,7 +107,7 @@ export class Passages {
     });
     const search = new URLSearchParams(query).toString();
     return {
-      dispatcher: daemon.line?.people ?? this.#options.dispatcher,
+      dispatcher: daemon.connections?.userRequests ?? this.#options.dispatcher,
       url: daemon.url,
       method: route.method.toUpperCase(),
       path: search === '' ? path : `${path}?${search}`,

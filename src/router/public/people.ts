@@ -34,11 +34,18 @@ export type PeopleOptions = {
   lockouts: Lockouts;
   rows: ConsoleRows;
   machineOf: People['machineOf'];
-  lineTo: People['lineTo'];
+  connectionsTo: People['lineTo'];
   onWrongToken: () => void;
 };
 
-export function createPeople({ tokens, lockouts, rows, machineOf, lineTo, onWrongToken }: PeopleOptions): People {
+export function createPeople({
+  tokens,
+  lockouts,
+  rows,
+  machineOf,
+  connectionsTo,
+  onWrongToken,
+}: PeopleOptions): People {
   const standing = (comer: Comer | undefined): Comer | undefined =>
     comer && tokens.stands({ tokenId: comer.credential }) ? comer : undefined;
   return {
@@ -61,6 +68,6 @@ export function createPeople({ tokens, lockouts, rows, machineOf, lineTo, onWron
     rightsElsewhere: (credential) => tokens.rightsElsewhere(credential),
     sessions: rows,
     machineOf,
-    lineTo,
+    lineTo: connectionsTo,
   };
 }

@@ -27,7 +27,7 @@ type Row = {
 export type Person = { readonly userId: string; readonly tokenId: string };
 
 /** The most valid credentials of one user. */
-const MOST_STANDING = 64;
+const MOST_VALID = 64;
 /** The shortest time between two stored uses, milliseconds. */
 const USE_EVERY_MS = 60_000;
 /** Compared when the credential does not exist, so that verification takes the same time. */
@@ -132,8 +132,8 @@ export class PersonTokens {
    * @throws ReveilleError `conflict` when a valid one exists, and as {@link issue}
    */
   add(userId: string, given: Given): Promise<PersonTokenMade> {
-    return this.#make(userId, given, (standing) => {
-      if (standing.length === 0) return;
+    return this.#make(userId, given, (valid) => {
+      if (valid.length === 0) return;
       const message = `${userId} is a user already; create another credential with: reveille user token ${userId}`;
       throw new ReveilleError('conflict', message);
     });
@@ -146,9 +146,9 @@ export class PersonTokens {
    *   instant in the past
    */
   issue(userId: string, given: Given): Promise<PersonTokenMade> {
-    return this.#make(userId, given, (standing, all) => {
+    return this.#make(userId, given, (valid, all) => {
       if (all.length === 0) throw noUser(userId);
-      if (standing.length < MOST_STANDING) return;
+      if (valid.length < MOST_VALID) return;
       const message = `${userId} has ${valid.length} valid credentials, the most that are allowed (${MOST_VALID}); revoke some with: reveille user revoke`;
       throw new ReveilleError('conflict', message);
     });
@@ -182,9 +182,9 @@ export class PersonTokens {
     const rows = await this.#registry.commits.run(() => {
       const all = this.#ofUser.all(userId) as Row[];
       if (all.length === 0) throw noUser(userId);
-      const standing = all.filter(({ revoked_at }) => revoked_at === null);
-      for (const { id } of standing) this.#revoke.run({ id, now: this.#clock.now() });
-      return standing.map(({ id }) => this.#byId.get(id) as Row);
+      const valid = all.filter(({ revoked_at }) => revoked_at === null);
+      for (const { id } of valid) this.#revoke.run({ id, now: this.#clock.now() });
+      return valid.map(({ id }) => this.#byId.get(id) as Row);
     });
     return rows.map((row) => this.#viewOf(row));
   }
@@ -192,7 +192,7 @@ export class PersonTokens {
   async #make(
     userId: string,
     { name = 'credential', expires_at }: Given,
-    check: (standing: Row[], all: Row[]) => void,
+    check: (valid: Row[], all: Row[]) => void,
   ): Promise<PersonTokenMade> {
     const now = this.#clock.now();
     if (expires_at !== undefined && expires_at <= now) {

@@ -8,7 +8,7 @@ import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
 import { FileInUse, likelyOwner, ownFile } from '../../kit/sqlite/file-owner.ts';
 import { Registry } from '../machines/registry.ts';
 import { createHealthProbe, type HealthProbe } from '../providers/health.ts';
-import { Line } from '../providers/line.ts';
+import { DaemonConnections } from '../providers/line.ts';
 import { ProcessGroup } from '../providers/process-group.ts';
 import { ProcessRecords } from '../providers/process-records.ts';
 import { findByVariable, isRunning, runningLeader } from '../providers/process-table.ts';
@@ -57,7 +57,7 @@ async function orphansOf(dataDir: string, clock: Clock): Promise<Orphan[]> {
   try {
     const records = new ProcessRecords(registry.file, registry.commits).all();
     const marked = records.length === 0 ? new Map() : findByVariable(SPAWN_ID_VARIABLE);
-    return records.flatMap(({ userId, spawnId, born, port }) => {
+    return records.flatMap(({ userId, spawnId, recordBirth: born, port }) => {
       const leader = runningLeader(born, marked.get(spawnId) ?? []);
       const machine = registry.get(userId);
       const spec = machine?.provider === 'process' ? machine.spec : undefined;
@@ -70,9 +70,9 @@ async function orphansOf(dataDir: string, clock: Clock): Promise<Orphan[]> {
 }
 
 async function isBusy({ url, healthPath, pid, foreignListener }: Orphan, probe: HealthProbe): Promise<boolean> {
-  const line = foreignListener ? undefined : new Line({ leader: pid, connections: 1 });
+  const line = foreignListener ? undefined : new DaemonConnections({ leader: pid, connections: 1 });
   try {
-    const health = await probe.look({ url, line }, healthPath);
+    const health = await probe.look({ url, connections: line }, healthPath);
     return health.healthy && (health.busy || health.queued > 0);
   } finally {
     line?.close();
@@ -117,7 +117,7 @@ export async function settleOrphans(options: SettleOptions): Promise<number> {
           continue;
         }
         log.info({ user_id: orphan.userId, pid: orphan.pid }, 'ending a machine whose router has died');
-        await ProcessGroup.takenOver(orphan, clock).end(TERM_MS);
+        await ProcessGroup.adopted(orphan, clock).end(TERM_MS);
         ended++;
       }
       orphans = busy;

@@ -68,8 +68,8 @@ class OpencodeTarget implements TurnTarget {
     const answer = await this.#call('POST', `${sessionPath(session)}/message`, cwd, body, limit.signal);
     limit.cancel();
     if (answer.result === 'unsent') return busy(`the server was not reached: ${answer.why}`);
-    const told = answer.result === 'answered' ? whatItSays(answer, session) : undefined;
-    return told ?? (await this.#follow(session, id, attempt));
+    const outcome = answer.result === 'answered' ? whatItSays(answer, session) : undefined;
+    return outcome ?? (await this.#follow(session, id, attempt));
   }
 
   async resume(attempt: Attempt): Promise<Outcome> {

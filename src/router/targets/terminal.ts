@@ -123,7 +123,7 @@ class TerminalTarget implements TurnTarget {
     const recorded = born && isRunning(born.pid, born.birth) ? born : undefined;
     const leader = recorded ?? marked.find(({ leadsGroup }) => leadsGroup);
     if (leader) {
-      const group = ProcessGroup.takenOver(leader, this.#options.clock);
+      const group = ProcessGroup.adopted(leader, this.#options.clock);
       this.#options.log.info({ user_id: turn.userId, turn_id: turn.id, pid: group.pid }, 'adopted a program');
       return await this.#attend(group, async () => undefined, files, attempt);
     }

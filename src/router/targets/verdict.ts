@@ -1,5 +1,5 @@
 /** Determines the outcome of a program's turn from its output and its exit. Pure. */
-import { lastWords } from '../providers/redaction.ts';
+import { lastOutput } from '../providers/redaction.ts';
 import type { TerminalPreset } from './preset.ts';
 import type { Exit, Output, Reading } from './readers.ts';
 import { READERS } from './readers.ts';
@@ -53,7 +53,7 @@ function proofOfRest(
 ): Outcome | undefined {
   if (reading.verdict === 'done' || reading.began) return undefined;
   const complaints = complaintsOf(reading, output);
-  const why = reading.verdict === 'failed' ? oneLine(reading.error, secrets) : lastWords(complaints, secrets);
+  const why = reading.verdict === 'failed' ? oneLine(reading.error, secrets) : lastOutput(complaints, secrets);
   if (has(complaints, preset.busy)) return { result: 'not_started', why: `${preset.name} is busy: ${why}` };
   if (session !== undefined && has(complaints, preset.gone)) return { result: 'no_session', why };
   return undefined;
@@ -68,7 +68,7 @@ function endingOf(exit: Exit, ended: string | undefined): string | undefined {
 function unreadable(preset: TerminalPreset, reading: Reading, { output, exit, ended, secrets }: Evidence): Outcome {
   const { session } = reading;
   const reply = boundedReply(reading.reply);
-  const said = lastWords(output.stderr.text.trim() === '' ? output.stdout.text : output.stderr.text, secrets);
+  const said = lastOutput(output.stderr.text.trim() === '' ? output.stdout.text : output.stderr.text, secrets);
   const words = reading.complaint === undefined ? said : oneLine(reading.complaint, secrets);
   const saying = words === '' ? '' : `: ${words}`;
   const ending = endingOf(exit, ended);

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { LATE_WORDS } from '../../kit/clock/duration.ts';
 import { hiddenBlanked } from '../../kit/text/hidden-characters.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
-import { spokenText } from '../providers/redaction.ts';
+import { quotableText } from '../providers/redaction.ts';
 import type { Turn } from './turn.ts';
 
 export type Spoken = Pick<
@@ -77,6 +77,6 @@ const CHARACTERS = 600;
 
 /** The beginning of a text on one line, without control characters, terminal colours and the given secrets. */
 export function oneLine(text: string, secrets: readonly string[] = []): string {
-  const clean = hiddenBlanked(spokenText(text, secrets)).replace(/\s+/g, ' ').trim();
+  const clean = hiddenBlanked(quotableText(text, secrets)).replace(/\s+/g, ' ').trim();
   return clean.length > CHARACTERS ? `${clean.slice(0, CHARACTERS).toWellFormed()}…` : clean;
 }
