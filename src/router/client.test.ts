@@ -10,7 +10,7 @@ import { routerKeys } from './client.ts';
 
 const KEY = 'ab'.repeat(32);
 
-async function askOf(t: TestContext, answer: (request: IncomingMessage, response: ServerResponse) => void) {
+async function readKeysOf(t: TestContext, answer: (request: IncomingMessage, response: ServerResponse) => void) {
   const server = createServer(answer).listen(0, '127.0.0.1');
   await once(server, 'listening');
   t.after(() => {
@@ -26,19 +26,19 @@ const unavailable = (words: RegExp) => (thrown: unknown) =>
 
 test('the keys are requested from the router that receives wakes, with the wake token', async (t) => {
   let seen: unknown[] = [];
-  const ask = await askOf(t, (request, response) => {
+  const readKeys = await readKeysOf(t, (request, response) => {
     seen = [request.method, request.url, request.headers.authorization];
     response.end(okEnvelope({ keys: [KEY] }));
   });
-  assert.deepEqual(await ask('a.da'), [KEY]);
+  assert.deepEqual(await readKeys('a.da'), [KEY]);
   assert.deepEqual(seen, ['GET', '/internal/receipt-keys/a.da', 'Bearer the wake token']);
 });
 
 test('a user without a machine has no keys', async (t) => {
-  const ask = await askOf(t, (_, response) => {
+  const readKeys = await readKeysOf(t, (_, response) => {
     response.writeHead(404).end(errorEnvelope(new ReveilleError('not_found', 'there is no machine for ada')));
   });
-  assert.equal(await ask('ada'), undefined);
+  assert.equal(await readKeys('ada'), undefined);
 });
 
 test('every other answer, and no answer, means that the keys are unavailable now', async (t) => {
@@ -53,5 +53,5 @@ test('every other answer, and no answer, means that the keys are unavailable now
     [(_, response) => void response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(), /302/],
     [(request) => void request.socket.destroy(), /does not answer/],
   ];
-  for (const [answer, words] of cases) await assert.rejects((await askOf(t, answer))('ada'), unavailable(words));
+  for (const [answer, words] of cases) await assert.rejects((await readKeysOf(t, answer))('ada'), unavailable(words));
 });

@@ -51,19 +51,22 @@ export type RouterClient = {
 const CALL_MS = 30_000;
 
 /** The address of a router, the token it requires, and the longest duration of one call. */
-type RouterPlace = { url: string; token?: string | undefined; attend?: Attend };
+type RouterAddress = { url: string; token?: string | undefined; attend?: Attend };
 
 /**
  * @param options.token `ROUTER_ADMIN_TOKEN`; a router for development needs none
  * @throws ReveilleError `invalid_request` for a token that a header cannot contain
  */
-export function createRouterClient({ attend = withinTime(systemClock, CALL_MS), ...place }: RouterPlace): RouterClient {
+export function createRouterClient({
+  attend = withinTime(systemClock, CALL_MS),
+  ...place
+}: RouterAddress): RouterClient {
   const { call, read } = createCaller({
     ...{ ...place, name: 'the router', remedy: 'is it running? start it with "reveille up"' },
     tokenName: 'ROUTER_ADMIN_TOKEN',
     explain: (error) => (error.status === 401 ? refused(place.url) : error),
   });
-  const ask = async <R extends Route>(
+  const request = async <R extends Route>(
     route: R,
     given: { readonly [Name in PathNames<R['path']>]: string },
     more: Pick<Call, 'query' | 'body'> = {},
@@ -78,7 +81,7 @@ export function createRouterClient({ attend = withinTime(systemClock, CALL_MS), 
     route: R,
     more?: Pick<Call, 'query' | 'body'>,
   ): Promise<z.output<R['data']>> =>
-    (await ask<MachineRoute>(route, { user_id: userId }, more)).value as z.output<R['data']>;
+    (await request<MachineRoute>(route, { user_id: userId }, more)).value as z.output<R['data']>;
 
   return {
     put: (userId, body) => of(userId, ROUTER_ROUTES.putMachine, { body }),
@@ -86,7 +89,7 @@ export function createRouterClient({ attend = withinTime(systemClock, CALL_MS), 
       const machines: MachineView[] = [];
       let cursor: string | undefined;
       do {
-        const { value: page } = await ask(ROUTER_ROUTES.listMachines, {}, { query: { cursor } });
+        const { value: page } = await request(ROUTER_ROUTES.listMachines, {}, { query: { cursor } });
         machines.push(...page.machines);
         cursor = page.next_cursor;
       } while (cursor !== undefined);
@@ -94,7 +97,7 @@ export function createRouterClient({ attend = withinTime(systemClock, CALL_MS), 
     },
     show: (userId) => of(userId, ROUTER_ROUTES.getMachine),
     async turns(userId, query) {
-      const turns = await ask(ROUTER_ROUTES.listTurns, { user_id: userId }, { query });
+      const turns = await request(ROUTER_ROUTES.listTurns, { user_id: userId }, { query });
       const texts = elementsOf(sliceAt(turns.data.text, ['turns']) ?? '[]') ?? [];
       return { ...turns.value, texts: texts.map((text) => new RawJson(text)) };
     },
@@ -106,23 +109,24 @@ export function createRouterClient({ attend = withinTime(systemClock, CALL_MS), 
     rotateToken: (userId) => of(userId, ROUTER_ROUTES.rotateToken),
     remove: (userId) => of(userId, ROUTER_ROUTES.deleteMachine),
     addUser: async (userId, given) =>
-      (await ask(ROUTER_ROUTES.addUser, {}, { body: { user_id: userId, ...given } })).value,
-    addUserToken: async (userId, body) => (await ask(ROUTER_ROUTES.addUserToken, { user_id: userId }, { body })).value,
+      (await request(ROUTER_ROUTES.addUser, {}, { body: { user_id: userId, ...given } })).value,
+    addUserToken: async (userId, body) =>
+      (await request(ROUTER_ROUTES.addUserToken, { user_id: userId }, { body })).value,
     grantUser: async (userId, tokenId, body) =>
-      (await ask(ROUTER_ROUTES.grantUserToken, { user_id: userId, token_id: tokenId }, { body })).value,
+      (await request(ROUTER_ROUTES.grantUserToken, { user_id: userId, token_id: tokenId }, { body })).value,
     async users(userId) {
       const tokens: PersonTokenView[] = [];
       let cursor: string | undefined;
       do {
-        const { value: page } = await ask(ROUTER_ROUTES.listUsers, {}, { query: { user_id: userId, cursor } });
+        const { value: page } = await request(ROUTER_ROUTES.listUsers, {}, { query: { user_id: userId, cursor } });
         tokens.push(...page.tokens);
         cursor = page.next_cursor;
       } while (cursor !== undefined);
       return tokens;
     },
     async revokeUser(userId, tokenId) {
-      if (tokenId === undefined) return (await ask(ROUTER_ROUTES.revokeUser, { user_id: userId })).value.revoked;
-      return [(await ask(ROUTER_ROUTES.revokeUserToken, { user_id: userId, token_id: tokenId })).value];
+      if (tokenId === undefined) return (await request(ROUTER_ROUTES.revokeUser, { user_id: userId })).value.revoked;
+      return [(await request(ROUTER_ROUTES.revokeUserToken, { user_id: userId, token_id: tokenId })).value];
     },
   };
 }

@@ -4,7 +4,7 @@ import { ReveilleError } from '../wire/errors.ts';
 import { parseRouterConfig } from './config.ts';
 
 const secrets = { ROUTER_WAKE_TOKEN: 'wake-token-0123456', ROUTER_ADMIN_TOKEN: 'admin-token-0123456' };
-const said = (settings: Record<string, string>) => {
+const messageOf = (settings: Record<string, string>) => {
   try {
     parseRouterConfig(settings);
   } catch (thrown) {
@@ -49,26 +49,29 @@ test('the defaults match the contract', () => {
 
 test('missing secrets stop the start with their names, except in development on loopback', () => {
   const dir = { ROUTER_DATA_DIR: '/d' };
-  assert.match(said(dir), /ROUTER_WAKE_TOKEN and ROUTER_ADMIN_TOKEN are not set/);
-  assert.match(said({ ...dir, ROUTER_WAKE_TOKEN: secrets.ROUTER_WAKE_TOKEN }), /^ROUTER_ADMIN_TOKEN is not set/);
+  assert.match(messageOf(dir), /ROUTER_WAKE_TOKEN and ROUTER_ADMIN_TOKEN are not set/);
+  assert.match(messageOf({ ...dir, ROUTER_WAKE_TOKEN: secrets.ROUTER_WAKE_TOKEN }), /^ROUTER_ADMIN_TOKEN is not set/);
   const config = parseRouterConfig({ ...dir, ROUTER_DEV: '1' });
   assert.equal(config.wakeToken, undefined);
   assert.match(config.warnings[0] ?? '', /ROUTER_WAKE_TOKEN and ROUTER_ADMIN_TOKEN are not set/);
   assert.match(
-    said({ ...dir, ROUTER_DEV: '1', ROUTER_HOST: '0.0.0.0' }),
+    messageOf({ ...dir, ROUTER_DEV: '1', ROUTER_HOST: '0.0.0.0' }),
     /must be a loopback address \(got "0\.0\.0\.0"\)/,
   );
 });
 
 test('an invalid value stops the start with its name, and a secret is not repeated', () => {
-  assert.match(said({ ...secrets }), /ROUTER_DATA_DIR is not set, nor is REVEILLE_HOME/);
-  assert.match(said({ ...secrets, ROUTER_DATA_DIR: '/d', ROUTER_PORT: '80a' }), /ROUTER_PORT must be .*\(got "80a"\)/);
-  assert.match(said({ ...secrets, ROUTER_DATA_DIR: '/d', ROUTER_WAKE_TIMEOUT_MS: '0' }), /ROUTER_WAKE_TIMEOUT_MS/);
-  const short = said({ ...secrets, ROUTER_DATA_DIR: '/d', ROUTER_ADMIN_TOKEN: 'short' });
+  assert.match(messageOf({ ...secrets }), /ROUTER_DATA_DIR is not set, nor is REVEILLE_HOME/);
+  assert.match(
+    messageOf({ ...secrets, ROUTER_DATA_DIR: '/d', ROUTER_PORT: '80a' }),
+    /ROUTER_PORT must be .*\(got "80a"\)/,
+  );
+  assert.match(messageOf({ ...secrets, ROUTER_DATA_DIR: '/d', ROUTER_WAKE_TIMEOUT_MS: '0' }), /ROUTER_WAKE_TIMEOUT_MS/);
+  const short = messageOf({ ...secrets, ROUTER_DATA_DIR: '/d', ROUTER_ADMIN_TOKEN: 'short' });
   assert.match(short, /ROUTER_ADMIN_TOKEN must have at least 16/);
   assert.doesNotMatch(short, /short\b(?! )/);
-  const spoilt = said({ ...secrets, ROUTER_DATA_DIR: '/d', FLY_API_TOKEN: 'canary\nX-Other: header' });
-  assert.match(spoilt, /^FLY_API_TOKEN must be printable ASCII in one line$/);
+  const multiline = messageOf({ ...secrets, ROUTER_DATA_DIR: '/d', FLY_API_TOKEN: 'canary\nX-Other: header' });
+  assert.match(multiline, /^FLY_API_TOKEN must be printable ASCII in one line$/);
 });
 
 test('the addresses of engines and clouds are used unchanged', () => {
@@ -86,19 +89,22 @@ test('the addresses of engines and clouds are used unchanged', () => {
 
 test('the two tokens must differ', () => {
   const same = 'the-same-canary-twice';
-  const message = said({ ROUTER_DATA_DIR: '/d', ROUTER_WAKE_TOKEN: same, ROUTER_ADMIN_TOKEN: same });
+  const message = messageOf({ ROUTER_DATA_DIR: '/d', ROUTER_WAKE_TOKEN: same, ROUTER_ADMIN_TOKEN: same });
   assert.equal(message, 'ROUTER_WAKE_TOKEN and ROUTER_ADMIN_TOKEN are the same secret; give each one of its own');
 });
 
 test('a console without alarm settings stops the start with the missing names; TLS users are recognized', () => {
   const on = { ...secrets, ROUTER_DATA_DIR: '/d', ROUTER_CONSOLE: '1' };
-  assert.match(said(on), /ROUTER_CONSOLE is on, .*set ROUTER_CHRONOS_URL .* and ROUTER_CHRONOS_TOKEN .*, or leave/);
+  assert.match(
+    messageOf(on),
+    /ROUTER_CONSOLE is on, .*set ROUTER_CHRONOS_URL .* and ROUTER_CHRONOS_TOKEN .*, or leave/,
+  );
   const chronosd = {
     ROUTER_CHRONOS_URL: 'https://chronos.internal:9096/',
     ROUTER_CHRONOS_TOKEN: 'transport-0123456789',
   };
   assert.match(
-    said({ ...on, ROUTER_CHRONOS_URL: chronosd.ROUTER_CHRONOS_URL }),
+    messageOf({ ...on, ROUTER_CHRONOS_URL: chronosd.ROUTER_CHRONOS_URL }),
     /set ROUTER_CHRONOS_TOKEN \(its CHRONOS_TOKEN\), or/,
   );
   const { console, isTls } = parseRouterConfig({ ...on, ...chronosd, ROUTER_PUBLIC_TLS: 'terminated-in-front' }).public;

@@ -18,10 +18,10 @@ import { Fleet } from './fleet.ts';
 import { addMachineRoutes } from './http/machine-routes.ts';
 import { ROUTER_ROUTES } from './http/routes.ts';
 import { addUserRoutes } from './http/user-routes.ts';
-import { addReceiptKeyRoutes, addWakeRoutes } from './http/wake-routes.ts';
+import { addTurnReportKeyRoutes, addWakeRoutes } from './http/wake-routes.ts';
 import { IdleKeeper } from './idle-keeper.ts';
 import { type Machine, noMachine, suspendMachine } from './machines/machine.ts';
-import { OwedTurns } from './machines/owed-turns.ts';
+import { PendingTurns } from './machines/owed-turns.ts';
 import { Registry } from './machines/registry.ts';
 import type { RouterFigures } from './metrics.ts';
 import { AwakeRecords } from './providers/awake-records.ts';
@@ -89,19 +89,19 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
   const registry = new Registry(config.dataDir, clock);
   const connect = guardedConnector();
   // A turn of an external server may keep its connection for an hour.
-  const errands = new Agent({ connections: CONNECTIONS, pipelining: 1, allowH2: false, connect });
-  const separation = new Separation({
-    walls: options.walls,
+  const targetCalls = new Agent({ connections: CONNECTIONS, pipelining: 1, allowH2: false, connect });
+  const isolation = new Separation({
+    sandboxer: options.walls,
     grantedTo: options.grantedTo,
     machines: () => registry.all(),
   });
-  const targets = await openTargets(options, registry, separation, errands);
+  const targets = await openTargets(options, registry, isolation, targetCalls);
   // Health checks have their own connections: hanging deliveries must not make a daemon seem dead.
   const deliveries = new Agent({ connections: CONNECTIONS, pipelining: 1, allowH2: false, connect });
-  const looks = new Agent({ connections: 4, pipelining: 1, allowH2: false, connect });
+  const healthChecks = new Agent({ connections: 4, pipelining: 1, allowH2: false, connect });
   // User requests have their own connections too: their open streams must not delay wakes.
-  const people = new Agent({ connections: CONNECTIONS, pipelining: 1, allowH2: false, connect });
-  const probe = createHealthProbe(looks, clock, config.probeIntervalMs);
+  const userRequests = new Agent({ connections: CONNECTIONS, pipelining: 1, allowH2: false, connect });
+  const probe = createHealthProbe(healthChecks, clock, config.probeIntervalMs);
   const startLimitMs = START_LIMIT_WAKES * config.wakeTimeoutMs;
   const reaper = new Reaper({ dataDir: config.dataDir, orphanSeconds: config.orphanSeconds, log });
   const { file, commits } = registry;
@@ -111,7 +111,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     commits,
     awake: (name) => new AwakeRecords(name, { file, commits, log }),
     probe,
-    separation,
+    separation: isolation,
     reaper,
     environment: options.environment,
     chronosUrl: chronosUrlOf(options) ?? (() => undefined),
@@ -119,9 +119,9 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     clock,
     log,
   });
-  const owed = new OwedTurns(file, commits, log);
-  const fleet = new Fleet(registry, { providers, owed, probe, clock, log, startLimitMs });
-  const restarter = new Restarter({ fleet, registry, owed, clock, log });
+  const pendingTurns = new PendingTurns(file, commits, log);
+  const fleet = new Fleet(registry, { providers, pendingTurns, probe, clock, log, startLimitMs });
+  const restarter = new Restarter({ fleet, registry, pendingTurns, clock, log });
   const budgets = new Budgets({
     records: new WakeRecords(file, commits),
     standard: config.budget,
@@ -155,7 +155,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     // The reaper watches machines that continue until the next router starts.
     if (!config.keepMachines) reaper.dismiss();
     await targets.close();
-    await Promise.all([deliveries.destroy(), looks.destroy(), errands.destroy(), people.destroy()]);
+    await Promise.all([deliveries.destroy(), healthChecks.destroy(), targetCalls.destroy(), userRequests.destroy()]);
     await registry.close();
   };
 
@@ -180,7 +180,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
       door: config.door,
       routes(app) {
         addWakeRoutes(app, { repetitions, wakeToken: config.wakeToken, clock, log });
-        addReceiptKeyRoutes(app, { registry, wakeToken: config.wakeToken });
+        addTurnReportKeyRoutes(app, { registry, wakeToken: config.wakeToken });
         addMachineRoutes(app, { registry, fleet, targets, budgets, adminToken: config.adminToken, clock, log });
         addUserRoutes(app, { tokens, hasConsole: config.public.console !== undefined, log });
         metricsRoute(app, ROUTER_ROUTES.metrics, {
@@ -198,7 +198,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
       ...{ config: config.public, tokens, version, pagesOf: options.pagesOf, ready, drainMs: DRAIN_MS },
       rows: new ConsoleRows({ registry, clock, log }),
       machineOf: (userId) => ownMachine({ registry, fleet, targets, budgets, clock, log }, userId),
-      ...{ registry, fleet, dispatcher: people, clock, log, timeoutMs: config.wakeTimeoutMs },
+      ...{ registry, fleet, dispatcher: userRequests, clock, log, timeoutMs: config.wakeTimeoutMs },
     });
     // Only a router that got its ports touches the machines of an earlier one. No request is read before this turn of
     // the event loop ends.
@@ -248,7 +248,7 @@ function chronosUrlOf({ config: { chronosUrl }, chronosUrl: late }: RouterOption
 async function openTargets(
   options: RouterOptions,
   registry: Registry,
-  separation: Separation,
+  isolation: Separation,
   dispatcher: Dispatcher,
 ): Promise<Targets> {
   const { config, clock, log, environment, onStage } = options;
@@ -264,7 +264,7 @@ async function openTargets(
   const machineOf = (userId: string) => registry.get(userId);
   const chronosUrl = chronosUrlOf(options);
   const keyOf = (userId: string) => {
-    const [token] = registry.receiptTokens(userId);
+    const [token] = registry.turnReportTokens(userId);
     return token === undefined ? undefined : receiptKey(token);
   };
   const reporting = {
@@ -279,7 +279,7 @@ async function openTargets(
       suspend,
       dispatcher,
       environment,
-      separation,
+      separation: isolation,
       clock,
       log,
       ...reporting,

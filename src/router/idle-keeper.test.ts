@@ -17,26 +17,26 @@ async function awake(t: TestContext) {
   const folder = temporaryFolder(t);
   await router.put(USER, fixtureMachine(folder, undefined, { idle_seconds: 60 }));
   assert.equal((await router.wake(USER)).status, 202);
-  const looks = () => eventsOf(folder, 'health').length;
+  const healthChecks = () => eventsOf(folder, 'health').length;
   /** Advances the clock and waits for a health check of the daemon. */
-  const advanceToLook = async (ms: number) => {
-    const before = looks();
+  const advanceToHealthCheck = async (ms: number) => {
+    const before = healthChecks();
     clock.advance(ms);
-    await eventually('the health check of the daemon', () => looks() > before);
+    await eventually('the health check of the daemon', () => healthChecks() > before);
   };
   return {
     clock,
     router,
     folder,
-    advanceToLook,
+    advanceToLook: advanceToHealthCheck,
     running: async () => (await router.admin('GET', `/${USER}`)).json.data.running,
   };
 }
 
 describe('an idle machine', () => {
   test('is put to sleep after its idle time, and started again by the next wake', async (t) => {
-    const { router, folder, advanceToLook, running } = await awake(t);
-    await advanceToLook(61_000);
+    const { router, folder, advanceToLook: advanceToHealthCheck, running } = await awake(t);
+    await advanceToHealthCheck(61_000);
     await eventually('it sleeps', async () => (await running()) === 'asleep');
     assert.ok(!isAlive(eventsOf(folder, 'start')[0]!.pid));
     const answer = await router.wake(USER);
@@ -46,15 +46,15 @@ describe('an idle machine', () => {
   });
 
   test('stays awake while it is busy or has queued work', async (t) => {
-    const { folder, advanceToLook, running } = await awake(t);
+    const { folder, advanceToLook: advanceToHealthCheck, running } = await awake(t);
     for (const state of ['busy', 'queued']) {
       writeFileSync(join(folder, state), '');
-      await advanceToLook(61_000);
-      await advanceToLook(6000);
+      await advanceToHealthCheck(61_000);
+      await advanceToHealthCheck(6000);
       assert.equal(await running(), 'ready');
       rmSync(join(folder, state));
     }
-    await advanceToLook(6000);
+    await advanceToHealthCheck(6000);
     await eventually('it sleeps', async () => (await running()) === 'asleep');
   });
 
@@ -113,6 +113,6 @@ describe('an idle machine', () => {
     await router.wake('always-on');
     assert.equal(eventsOf(folder, 'start').length, 1);
     assert.equal(eventsOf(folder, 'term').length, 0);
-    assert.equal(daemon.looks, 1);
+    assert.equal(daemon.healthChecks, 1);
   });
 });

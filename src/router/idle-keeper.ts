@@ -46,10 +46,10 @@ export class IdleKeeper {
       const idleness = supervisor.idleness();
       if (!idleness) continue;
       const idleMs = (idleness.machine.idleSeconds ?? Number.POSITIVE_INFINITY) * 1000;
-      const dueMs = supervisor.owes ? Math.min(idleMs, BUSY_MS) : idleMs;
+      const dueMs = supervisor.hasPendingTurn ? Math.min(idleMs, BUSY_MS) : idleMs;
       if (now - idleness.sinceMs < dueMs || now < (this.#notBefore.get(supervisor) ?? 0)) continue;
       this.#notBefore.set(supervisor, now + BUSY_MS);
-      void this.#ask(supervisor, idleness, now - idleness.sinceMs >= idleMs);
+      void this.#checkHealth(supervisor, idleness, now - idleness.sinceMs >= idleMs);
     }
   }
 
@@ -59,15 +59,15 @@ export class IdleKeeper {
     return nextTurnAt - this.#clock.now() <= Math.min((idleSeconds ?? 0) * 1000, SHORTEST_SLEEP_MS);
   }
 
-  async #ask(supervisor: Supervisor, idleness: Idleness, maySleep: boolean): Promise<void> {
+  async #checkHealth(supervisor: Supervisor, idleness: Idleness, maySleep: boolean): Promise<void> {
     const { daemon, machine } = idleness;
-    const health = await this.#probe.look(daemon, machine.spec.health_path);
+    const health = await this.#probe.check(daemon, machine.spec.health_path);
     // A daemon that does not answer may be executing a turn.
-    if (!health.healthy && supervisor.owes) supervisor.missed(idleness);
-    if (!isIdle(health) || !supervisor.settleIfStill(idleness, health.nextTurnAt)) return;
+    if (!health.healthy && supervisor.hasPendingTurn) supervisor.healthCheckFailed(idleness);
+    if (!isIdle(health) || !supervisor.markIdle(idleness, health.nextTurnAt)) return;
     this.#notBefore.delete(supervisor);
     if (!maySleep || this.#isSoon(health.nextTurnAt, machine.idleSeconds)) return;
-    if (!supervisor.stopIfStill(idleness)) return;
+    if (!supervisor.stopIfIdle(idleness)) return;
     this.#log.info({ user_id: machine.userId, idle_seconds: machine.idleSeconds }, 'an idle machine goes to sleep');
   }
 }

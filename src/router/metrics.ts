@@ -6,12 +6,12 @@ import type { MetricsPage } from '../kit/http/metrics-route.ts';
 import type { DoorFigures } from '../kit/http/server.ts';
 import type { PublicFigures } from './public/listener.ts';
 
-export type RouterFigures = { internal: DoorFigures; public: PublicFigures & { door: DoorFigures } };
+export type RouterFigures = { internal: DoorFigures; public: PublicFigures & { listener: DoorFigures } };
 
 /** The outcomes of a request, by the counter of each. */
 const RESULTS = {
-  carried: 'carried',
-  not_carried: 'notCarried',
+  carried: 'proxied',
+  not_carried: 'notProxied',
   unauthorized: 'unauthorized',
   locked: 'locked',
   over_share: 'overShare',
@@ -22,9 +22,9 @@ const RESULTS = {
 export function routerMetrics(figures: () => RouterFigures | undefined): MetricsPage {
   const registry = new Registry();
   const registers = [registry];
-  const doors = () => {
+  const listeners = () => {
     const now = figures();
-    return now === undefined ? [] : [['internal', now.internal] as const, ['public', now.public.door] as const];
+    return now === undefined ? [] : [['internal', now.internal] as const, ['public', now.public.listener] as const];
   };
   // The listeners count; a counter of this library can only be incremented.
   new Counter({
@@ -52,7 +52,7 @@ export function routerMetrics(figures: () => RouterFigures | undefined): Metrics
     labelNames: ['listener'],
     registers,
     collect() {
-      for (const [listener, door] of doors()) this.set({ listener }, door.open);
+      for (const [listener, counts] of listeners()) this.set({ listener }, counts.open);
     },
   });
   new Counter({
@@ -62,8 +62,8 @@ export function routerMetrics(figures: () => RouterFigures | undefined): Metrics
     registers,
     collect() {
       this.reset();
-      for (const [listener, door] of doors())
-        for (const [reason, count] of Object.entries(door.closed)) this.inc({ listener, reason }, count);
+      for (const [listener, counts] of listeners())
+        for (const [reason, count] of Object.entries(counts.closed)) this.inc({ listener, reason }, count);
     },
   });
   new Counter({
@@ -73,7 +73,7 @@ export function routerMetrics(figures: () => RouterFigures | undefined): Metrics
     registers,
     collect() {
       this.reset();
-      for (const [listener, door] of doors()) this.inc({ listener }, door.wrongTokens);
+      for (const [listener, counts] of listeners()) this.inc({ listener }, counts.wrongTokens);
     },
   });
   return async () => ({ contentType: registry.contentType, text: await registry.metrics() });

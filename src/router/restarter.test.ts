@@ -46,11 +46,11 @@ async function untilStarted(starts: number, { clock, router, folder }: Awaited<R
 
 describe('a machine in the middle of a turn is started again without another wake', () => {
   test('when its token is replaced', async (t) => {
-    const house = await woken(t, { busy: true });
-    const { router, folder } = house;
+    const setup = await woken(t, { busy: true });
+    const { router, folder } = setup;
     await router.admin('POST', `/${USER}/rotate-token`);
     await eventually('the first is gone', () => eventsOf(folder, 'end').length === 1);
-    await untilStarted(2, house);
+    await untilStarted(2, setup);
     await eventually('it is ready', async () => (await runningOf(router)) === 'ready');
     const [first, second] = eventsOf(folder, 'start');
     assert.notEqual(first?.env?.NEO_DAEMON_TOKEN, second?.env?.NEO_DAEMON_TOKEN);
@@ -58,13 +58,13 @@ describe('a machine in the middle of a turn is started again without another wak
   });
 
   test('when its daemon is killed, repeatedly, with growing pauses', async (t) => {
-    const house = await woken(t, { busy: true });
-    const { clock, router, folder } = house;
+    const setup = await woken(t, { busy: true });
+    const { clock, router, folder } = setup;
     for (let starts = 2; starts <= 4; starts++) {
       process.kill(eventsOf(folder, 'start').at(-1)!.pid, 'SIGKILL');
       await eventually('it is noticed', async () => (await runningOf(router)) === 'asleep');
       const before = clock.monotonic();
-      await untilStarted(starts, house);
+      await untilStarted(starts, setup);
       assert.ok(clock.monotonic() - before >= 1000 * 2 ** (starts - 2));
       await eventually('it is ready', async () => (await runningOf(router)) === 'ready');
     }
@@ -72,19 +72,19 @@ describe('a machine in the middle of a turn is started again without another wak
   });
 
   test('when it was suspended, after its restore', async (t) => {
-    const house = await woken(t, { busy: true });
-    const { clock, router, folder } = house;
+    const setup = await woken(t, { busy: true });
+    const { clock, router, folder } = setup;
     await router.admin('POST', `/${USER}/suspend`);
     for (let second = 0; second < 20; second++) clock.advance(1000);
     assert.equal(await runningOf(router), 'asleep');
     assert.equal(startsOf(folder), 1);
     await router.admin('POST', `/${USER}/restore`);
-    await untilStarted(2, house);
+    await untilStarted(2, setup);
   });
 
   test('when its start fails at first, until one succeeds', async (t) => {
-    const house = await woken(t, { busy: true });
-    const { clock, router, folder } = house;
+    const setup = await woken(t, { busy: true });
+    const { clock, router, folder } = setup;
     writeFileSync(join(folder, 'fail'), 'not now');
     process.kill(eventsOf(folder, 'start')[0]!.pid, 'SIGKILL');
     await eventually('three starts have failed', async () => {
@@ -92,13 +92,13 @@ describe('a machine in the middle of a turn is started again without another wak
       return eventsOf(folder, 'start').length >= 4;
     });
     rmSync(join(folder, 'fail'));
-    await untilStarted(2, house);
+    await untilStarted(2, setup);
     await eventually('it is ready', async () => (await runningOf(router)) === 'ready');
   });
 
   test('when it sleeps until a turn is retried, and not before', async (t) => {
-    const house = await woken(t, { busy: false, more: { idle_seconds: 60 } });
-    const { clock, router, folder } = house;
+    const setup = await woken(t, { busy: false, more: { idle_seconds: 60 } });
+    const { clock, router, folder } = setup;
     const due = clock.now() + 600_000;
     writeFileSync(join(folder, 'next'), new Date(due).toISOString());
     clock.advance(61_000);
@@ -108,7 +108,7 @@ describe('a machine in the middle of a turn is started again without another wak
     assert.equal(startsOf(folder), 1);
     rmSync(join(folder, 'next'));
     clock.advance(60_000);
-    await untilStarted(2, house);
+    await untilStarted(2, setup);
     clock.advance(6000);
     await eventually('no turn is pending', () => recordOf(router.dataDir).length === 0);
   });

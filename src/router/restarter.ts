@@ -7,23 +7,29 @@ import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
 import type { Fleet } from './fleet.ts';
 import { type DaemonMachine, hasDaemon, noMachine, wakeable } from './machines/machine.ts';
-import type { OwedTurns } from './machines/owed-turns.ts';
+import type { PendingTurns } from './machines/owed-turns.ts';
 import type { Registry } from './machines/registry.ts';
 import { restAfter } from './providers/start-backoff.ts';
 
-export type RestarterOptions = { fleet: Fleet; registry: Registry; owed: OwedTurns; clock: Clock; log: Logger };
+export type RestarterOptions = {
+  fleet: Fleet;
+  registry: Registry;
+  pendingTurns: PendingTurns;
+  clock: Clock;
+  log: Logger;
+};
 
 /**
  * `starts`: the attempts since the machine was last seen idle; `dueAt`: when the next one is due, while it does not
  * run.
  */
-type Course = { starts: number; dueAt: number | undefined };
+type RestartState = { starts: number; dueAt: number | undefined };
 
 const SWEEP_MS = 1000;
 
 export class Restarter {
   readonly #options: RestarterOptions;
-  readonly #courses = new Map<string, Course>();
+  readonly #states = new Map<string, RestartState>();
   readonly #closing = new AbortController();
   #cancel: () => void = () => {};
 
@@ -43,29 +49,29 @@ export class Restarter {
   }
 
   #sweep(): void {
-    const { owed, clock, log } = this.#options;
+    const { pendingTurns, clock, log } = this.#options;
     this.#cancel = clock.after(SWEEP_MS, () => this.#sweep());
-    for (const userId of this.#courses.keys()) if (!owed.has(userId)) this.#courses.delete(userId);
-    for (const userId of owed.userIds()) {
+    for (const userId of this.#states.keys()) if (!pendingTurns.has(userId)) this.#states.delete(userId);
+    for (const userId of pendingTurns.userIds()) {
       try {
-        this.#attend(userId);
+        this.#check(userId);
       } catch (err) {
         log.warn({ err, user_id: userId }, 'a machine with a pending turn could not be read; trying again');
       }
     }
   }
 
-  #attend(userId: string): void {
+  #check(userId: string): void {
     const { clock } = this.#options;
-    const course = this.#courses.get(userId) ?? { starts: 0, dueAt: undefined };
-    this.#courses.set(userId, course);
+    const state = this.#states.get(userId) ?? { starts: 0, dueAt: undefined };
+    this.#states.set(userId, state);
     const now = clock.monotonic();
-    if (!this.#options.owed.isDue(userId, clock.now()) || !this.#isWanting(userId)) course.dueAt = undefined;
-    else if (course.dueAt === undefined) course.dueAt = now + restAfter(course.starts + 1);
-    else if (now >= course.dueAt) {
-      course.starts++;
-      course.dueAt = undefined;
-      void this.#start(userId, course.starts);
+    if (!this.#options.pendingTurns.isDue(userId, clock.now()) || !this.#needsStart(userId)) state.dueAt = undefined;
+    else if (state.dueAt === undefined) state.dueAt = now + restAfter(state.starts + 1);
+    else if (now >= state.dueAt) {
+      state.starts++;
+      state.dueAt = undefined;
+      void this.#start(userId, state.starts);
     }
   }
 
@@ -73,12 +79,12 @@ export class Restarter {
    * Whether the machine should run and does not. A suspended one waits for `restore`; one without a daemon has no
    * pending turn.
    */
-  #isWanting(userId: string): boolean {
-    const { fleet, registry, owed } = this.#options;
+  #needsStart(userId: string): boolean {
+    const { fleet, registry, pendingTurns } = this.#options;
     if (fleet.of(userId).phase !== 'asleep') return false;
     const machine = registry.get(userId);
     if (machine && machine.state !== 'deleted' && fleet.sleeps(machine)) return machine.state === 'active';
-    owed.settle(userId);
+    pendingTurns.remove(userId);
     return false;
   }
 

@@ -11,12 +11,12 @@ const daemon: Daemon = { url: 'http://127.0.0.1:1', gone: new AbortController().
 function begin() {
   const clock = new ShiftingClock();
   const provider = Promise.withResolvers<Daemon | undefined>();
-  const heard: string[] = [];
+  const events: string[] = [];
   const late: ReveilleError[] = [];
   let onProgress: OnProgress = () => {};
   let signal = new AbortController().signal;
   const startup = new Startup({
-    bringUp: (given, report) => {
+    run: (given, report) => {
       signal = given;
       onProgress = report;
       return provider.promise;
@@ -24,10 +24,10 @@ function begin() {
     clock,
     limitMs: 5000,
     onLate: (error) => late.push(error),
-    onReady: (ready) => heard.push(ready ? 'ready' : 'nothing there'),
-    onFailed: () => heard.push('failed'),
+    onReady: (ready) => events.push(ready ? 'ready' : 'nothing there'),
+    onFailed: () => events.push('failed'),
   });
-  return { clock, provider, heard, late, startup, tell: onProgress, signal };
+  return { clock, provider, heard: events, late, startup, tell: onProgress, signal };
 }
 
 test('a start that succeeds reports its duration; one that found a daemon, or none, reports 0', async () => {
@@ -36,19 +36,19 @@ test('a start that succeeds reports its duration; one that found a daemon, or no
     [{ ...daemon, cold: false }, 0],
     [undefined, 0],
   ] as const) {
-    const { clock, provider, heard, startup } = begin();
+    const { clock, provider, heard: events, startup } = begin();
     clock.advance(3000);
     provider.resolve(found);
     const ms = await startup.outcome;
     assert.ok(ms >= took && (took > 0 || ms === 0), `${ms}`);
-    assert.deepEqual(heard, [found ? 'ready' : 'nothing there']);
+    assert.deepEqual(events, [found ? 'ready' : 'nothing there']);
   }
 });
 
 test('a start that fails notifies its supervisor before its waiters', async () => {
-  const { provider, heard, startup } = begin();
+  const { provider, heard: events, startup } = begin();
   const waiting = startup.outcome.catch((thrown: unknown) => {
-    assert.deepEqual(heard, ['failed']);
+    assert.deepEqual(events, ['failed']);
     throw thrown;
   });
   provider.reject(new Error('no such image'));
@@ -57,13 +57,13 @@ test('a start that fails notifies its supervisor before its waiters', async () =
 });
 
 test('a cancelled start answers at once, and its late success is ignored', async () => {
-  const { provider, heard, startup, signal } = begin();
-  startup.callOff(SUPERSEDED);
+  const { provider, heard: events, startup, signal } = begin();
+  startup.cancel(SUPERSEDED);
   assert.equal(await startup.outcome, 0);
   assert.equal(signal.reason, SUPERSEDED);
   provider.resolve(daemon);
   await startup.settled;
-  assert.deepEqual(heard, []);
+  assert.deepEqual(events, []);
 });
 
 test('a start that takes too long reports its last progress, and rejects with it when cancelled', async () => {
@@ -72,7 +72,7 @@ test('a start that takes too long reports its last progress, and rejects with it
   assert.equal(startup.waitsFor, 'the machine is replacing');
   clock.advance(5000);
   assert.equal(late.length, 1);
-  startup.callOff(late[0]!);
+  startup.cancel(late[0]!);
   const message = 'starting the machine took longer than 5000 ms and was given up: the machine is replacing';
   await assert.rejects(startup.outcome, { code: 'unavailable', status: 504, message });
   provider.reject(late[0]);

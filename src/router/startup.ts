@@ -9,7 +9,7 @@ import type { Daemon, OnProgress } from './providers/provider.ts';
 
 export type StartupOptions = {
   /** The provider's start or adoption. */
-  bringUp(signal: AbortSignal, onProgress: OnProgress): Promise<Daemon | undefined>;
+  run(signal: AbortSignal, onProgress: OnProgress): Promise<Daemon | undefined>;
   clock: Clock;
   /** The time limit of a start, milliseconds. */
   limitMs: number;
@@ -31,7 +31,7 @@ export class Startup {
   readonly #outcome = Promise.withResolvers<number>();
   readonly #limitMs: number;
   readonly #cancelLimit: () => void;
-  #words: string | undefined;
+  #progress: string | undefined;
 
   /**
    * Its duration, at least 1. It is 0 when no start was needed or it was superseded. Rejects with the reason of a
@@ -43,7 +43,7 @@ export class Startup {
 
   /** Begins it. */
   constructor(options: StartupOptions) {
-    const { bringUp, clock, limitMs, onLate, onReady, onFailed } = options;
+    const { run, clock, limitMs, onLate, onReady, onFailed } = options;
     const began = clock.monotonic();
     this.#limitMs = limitMs;
     this.#cancelLimit = clock.after(limitMs, () => onLate(this.#late()));
@@ -51,10 +51,10 @@ export class Startup {
       // Every waiter gets the rejection; there may be none left.
     });
     const { resolve, reject } = this.#outcome;
-    const onProgress = (words: string) => {
-      this.#words = words;
+    const onProgress = (progress: string) => {
+      this.#progress = progress;
     };
-    this.settled = bringUp(this.#abort.signal, onProgress).then(
+    this.settled = run(this.#abort.signal, onProgress).then(
       (daemon) =>
         this.#settle(() => {
           onReady(daemon);
@@ -70,14 +70,14 @@ export class Startup {
 
   /** The last progress from the provider. */
   get waitsFor(): string | undefined {
-    return this.#words;
+    return this.#progress;
   }
 
   /**
    * Cancels it: waiters are answered at once, with this reason unless it is {@link SUPERSEDED}. `settled` resolves when
    * the provider has ended.
    */
-  callOff(reason: Error): void {
+  cancel(reason: Error): void {
     this.#cancelLimit();
     if (reason === SUPERSEDED) this.#outcome.resolve(0);
     else this.#outcome.reject(reason);
@@ -90,7 +90,7 @@ export class Startup {
   }
 
   #late(): ReveilleError {
-    const waitedFor = this.#words === undefined ? '' : `: ${this.#words}`;
+    const waitedFor = this.#progress === undefined ? '' : `: ${this.#progress}`;
     const message = `starting the machine took longer than ${this.#limitMs} ms and was given up${waitedFor}`;
     return new ReveilleError('unavailable', message, { status: 504 });
   }

@@ -194,7 +194,7 @@ describe('a wake for an always-on daemon', () => {
     const answer = await router.wake(USER);
     assert.equal(answer.status, 503);
     assert.match(answer.json.error.message, /cannot be reached.*ECONNREFUSED/);
-    assert.equal(daemon.looks, 1);
+    assert.equal(daemon.healthChecks, 1);
   });
 
   test('is not sent to an unhealthy daemon', async (t) => {

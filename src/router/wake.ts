@@ -204,7 +204,7 @@ export class Wakes {
           const turn = turnOfDaemon({ dispatcher: lines, clock, url, token: machine.token, accepted });
           return { answer: usable(delivery.answer), startMs, daemonUrl: url, turn };
         }
-        fleet.of(userId).doubt(daemon);
+        fleet.of(userId).checkBeforeUse(daemon);
         if (delivery.result === 'unknown') {
           admission.mayHaveArrived();
           throw mayHaveArrived(delivery.why);

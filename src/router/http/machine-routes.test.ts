@@ -48,53 +48,53 @@ describe('the routes of operators', () => {
 
   test('reject an invalid request with the reason', async (t) => {
     const router = await startBench(t);
-    const said = async (method: string, path: string, body: unknown, status = 400) => {
+    const messageOf = async (method: string, path: string, body: unknown, status = 400) => {
       const answer = await router.admin(method, path, body);
       assert.equal(answer.status, status, answer.text);
       return answer.json.error.message;
     };
     const spec = { command: ['neo'] };
-    assert.match(await said('PUT', '/a%2Fb', machine), /user_id must be 1 to 64 of/);
-    assert.match(await said('PUT', `/${'x'.repeat(65)}`, machine), /user_id must be 1 to 64 of/);
-    assert.match(await said('PUT', '/a', { provider: 'moon', spec }), /provider/);
-    assert.match(await said('PUT', '/a', { provider: 'http', spec: {} }), /spec\.url is required/);
+    assert.match(await messageOf('PUT', '/a%2Fb', machine), /user_id must be 1 to 64 of/);
+    assert.match(await messageOf('PUT', `/${'x'.repeat(65)}`, machine), /user_id must be 1 to 64 of/);
+    assert.match(await messageOf('PUT', '/a', { provider: 'moon', spec }), /provider/);
+    assert.match(await messageOf('PUT', '/a', { provider: 'http', spec: {} }), /spec\.url is required/);
     assert.match(
-      await said('PUT', '/a', { provider: 'http', spec: { url: 'ftp://x' } }),
+      await messageOf('PUT', '/a', { provider: 'http', spec: { url: 'ftp://x' } }),
       /must be an http:\/\/ or https/,
     );
     assert.match(
-      await said('PUT', '/a', { provider: 'http', spec: { url: 'http://u:p@x' } }),
+      await messageOf('PUT', '/a', { provider: 'http', spec: { url: 'http://u:p@x' } }),
       /without user, password/,
     );
     assert.match(
-      await said('PUT', '/a', { provider: 'process', spec: { command: [] } }),
+      await messageOf('PUT', '/a', { provider: 'process', spec: { command: [] } }),
       /spec\.command must have at least 1/,
     );
     assert.match(
-      await said('PUT', '/a', { provider: 'process', spec: { command: 'neo' } }),
+      await messageOf('PUT', '/a', { provider: 'process', spec: { command: 'neo' } }),
       /spec\.command must be a list/,
     );
     assert.match(
-      await said('PUT', '/a', { provider: 'process', spec: { command: ['a\0b'] } }),
+      await messageOf('PUT', '/a', { provider: 'process', spec: { command: ['a\0b'] } }),
       /must not contain a NUL/,
     );
     assert.match(
-      await said('PUT', '/a', { provider: 'process', spec: { ...spec, port: 0 } }),
+      await messageOf('PUT', '/a', { provider: 'process', spec: { ...spec, port: 0 } }),
       /spec\.port must be at least 1/,
     );
     assert.match(
-      await said('PUT', '/a', { provider: 'process', spec, idle_seconds: 0 }),
+      await messageOf('PUT', '/a', { provider: 'process', spec, idle_seconds: 0 }),
       /idle_seconds must be at least 1/,
     );
-    assert.match(await said('PUT', '/a', { provider: 'process', spec, colour: 'red' }), /unknown field "colour"/);
-    const short = await said('PUT', '/a', { ...machine, token: 'too-short' });
+    assert.match(await messageOf('PUT', '/a', { provider: 'process', spec, colour: 'red' }), /unknown field "colour"/);
+    const short = await messageOf('PUT', '/a', { ...machine, token: 'too-short' });
     assert.match(short, /token must have at least 16/);
     assert.doesNotMatch(short, /too-short/);
-    assert.match(await said('GET', '?limit=0', undefined), /limit must be a whole number from 1 to 500/);
-    assert.match(await said('GET', '?page=2', undefined), /unknown field "page"/);
-    assert.match(await said('GET', '/nobody', undefined, 404), /no machine for nobody/);
-    assert.match(await said('DELETE', '/nobody', undefined, 404), /no machine for nobody/);
-    assert.match(await said('POST', '/nobody/suspend', undefined, 404), /no machine for nobody/);
+    assert.match(await messageOf('GET', '?limit=0', undefined), /limit must be a whole number from 1 to 500/);
+    assert.match(await messageOf('GET', '?page=2', undefined), /unknown field "page"/);
+    assert.match(await messageOf('GET', '/nobody', undefined, 404), /no machine for nobody/);
+    assert.match(await messageOf('DELETE', '/nobody', undefined, 404), /no machine for nobody/);
+    assert.match(await messageOf('POST', '/nobody/suspend', undefined, 404), /no machine for nobody/);
   });
 
   test('reject every caller without the token', async (t) => {

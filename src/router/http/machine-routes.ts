@@ -19,7 +19,6 @@ import { parseOrThrow, showValue } from '../../wire/validate.ts';
 import type { Budgets } from '../budget/budgets.ts';
 import type { Fleet } from '../fleet.ts';
 import {
-  boundMachine,
   deleteMachine,
   hasDaemon,
   type Machine,
@@ -30,6 +29,7 @@ import {
   startsOtherwise,
   suspendMachine,
   viewOf,
+  withBudget,
 } from '../machines/machine.ts';
 import { machinePutSchema } from '../machines/machine-schema.ts';
 import type { Registry } from '../machines/registry.ts';
@@ -126,14 +126,14 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
       minted = command && targets.signs(command) ? signingSecret() : randomSecret();
       return minted;
     };
-    let mended = false;
+    let startChanged = false;
     const changed = (current: Machine | undefined) => {
       const after = putMachine(current, userId, body, clock.now(), mint);
-      mended = current === undefined || startsOtherwise(current, after);
+      startChanged = current === undefined || startsOtherwise(current, after);
       return after;
     };
     const machine = await registry.change(userId, changed, { actor: 'admin', action: 'put' });
-    if (mended) budgets.machineChanged(userId);
+    if (startChanged) budgets.machineChanged(userId);
     fleet.of(userId).refresh(machine);
     log.info({ user_id: userId, action: 'put', provider: machine.provider, state: machine.state }, 'machine changed');
     return sendOk(c, { ...view(machine), token: minted, warnings: missing.length > 0 ? missing : undefined });
@@ -141,11 +141,11 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
 
   serve(app, ROUTER_ROUTES.putBudget, async (c) => {
     const budget = parseOrThrow(budgetSchema, await readJson(c));
-    return sendOk(c, view(await change(c, 'budget', (machine, now) => boundMachine(machine, budget, now))));
+    return sendOk(c, view(await change(c, 'budget', (machine, now) => withBudget(machine, budget, now))));
   });
 
   serve(app, ROUTER_ROUTES.deleteBudget, async (c) =>
-    sendOk(c, view(await change(c, 'budget', (machine, now) => boundMachine(machine, null, now)))),
+    sendOk(c, view(await change(c, 'budget', (machine, now) => withBudget(machine, null, now)))),
   );
 
   serve(app, ROUTER_ROUTES.rotateToken, async (c) => {
@@ -158,7 +158,7 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
     );
     budgets.machineChanged(machine.userId);
     fleet.of(machine.userId).refresh(machine);
-    const warning = whoMustLearn(machine);
+    const warning = tokenWarning(machine);
     return sendOk(c, { ...view(machine), token, warnings: warning === undefined ? undefined : [warning] });
   });
 
@@ -174,7 +174,7 @@ export function addMachineRoutes(app: HttpApp, options: MachineRoutesOptions): v
 }
 
 /** The providers whose token the operator must update after a rotation; a process restarts with the new one. */
-function whoMustLearn({ provider, spec }: Machine): string | undefined {
+function tokenWarning({ provider, spec }: Machine): string | undefined {
   if (descriptorOf(provider).handsToken || (provider === 'command' && spec.url === undefined)) return undefined;
   if (provider === 'command')
     return 'the agent must be given the new token; until then it accepts no wake and trusts no signature';
@@ -190,9 +190,9 @@ function addChangeRoutes(app: HttpApp, registry: Registry): void {
     const { limit = CHANGES_DEFAULT, cursor } = parseOrThrow(machineChangeQuerySchema, c.req.query());
     if (!registry.get(userId)) throw noMachine(userId);
     const found = registry.changes.of(userId, { limit: limit + 1, before: cursor });
-    const shown = found.slice(0, limit);
-    const next_cursor = found.length > limit ? String(shown.at(-1)!.seq) : undefined;
-    return sendOk(c, { changes: shown.map(({ change }) => change), next_cursor });
+    const page = found.slice(0, limit);
+    const next_cursor = found.length > limit ? String(page.at(-1)!.seq) : undefined;
+    return sendOk(c, { changes: page.map(({ change }) => change), next_cursor });
   });
 }
 
@@ -213,8 +213,8 @@ function addTurnRoutes(app: HttpApp, store: TurnStore): void {
       status: query.status,
       before: query.cursor,
     });
-    const shown = found.slice(0, limit);
-    const next_cursor = found.length > limit ? String(shown.at(-1)!.seq) : undefined;
-    return sendOk(c, { turns: shown.map(({ turn }) => turnViewOf(turn)), counts: store.counts(userId), next_cursor });
+    const page = found.slice(0, limit);
+    const next_cursor = found.length > limit ? String(page.at(-1)!.seq) : undefined;
+    return sendOk(c, { turns: page.map(({ turn }) => turnViewOf(turn)), counts: store.counts(userId), next_cursor });
   });
 }

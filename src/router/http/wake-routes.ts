@@ -87,7 +87,7 @@ function passOn(c: HttpContext, { answer, startMs, daemonUrl }: WakeAnswer): Res
   return c.newResponse(body, answer.status as StatusCode, headers);
 }
 
-export function addReceiptKeyRoutes(
+export function addTurnReportKeyRoutes(
   app: HttpApp,
   { registry, wakeToken }: { registry: Registry; wakeToken: string | undefined },
 ): void {
@@ -96,7 +96,7 @@ export function addReceiptKeyRoutes(
     ROUTER_ROUTES.receiptKeys,
     (c) => {
       const userId = userIdOf(c);
-      const tokens = registry.receiptTokens(userId);
+      const tokens = registry.turnReportTokens(userId);
       if (tokens.length === 0) throw noMachine(userId);
       return sendOk(c, { keys: tokens.map(receiptKey) });
     },

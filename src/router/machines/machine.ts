@@ -44,14 +44,14 @@ function refuseHidden(body: MachinePut): void {
 }
 
 /** The identity of a target: the part that names the program or address that gets the token. */
-function placeOf({ provider, spec }: Target): readonly unknown[] {
+function identityOf({ provider, spec }: Target): readonly unknown[] {
   const members: Readonly<Record<string, unknown>> = spec;
   return [provider, ...descriptorOf(provider).place.map((name) => members[name])];
 }
 
 /** Whether two targets are different programs or addresses. Arguments, variables and limits do not matter. */
 function isElsewhere(one: Target, other: Target): boolean {
-  return JSON.stringify(placeOf(one)) !== JSON.stringify(placeOf(other));
+  return JSON.stringify(identityOf(one)) !== JSON.stringify(identityOf(other));
 }
 
 /**
@@ -92,8 +92,8 @@ export function putMachine(
 
 /** Whether two machines start or reach different things. Limits and idle time do not matter. */
 export function startsOtherwise(one: Machine, other: Machine): boolean {
-  const essence = ({ provider, spec, token, state }: Machine) => JSON.stringify({ provider, spec, token, state });
-  return essence(one) !== essence(other);
+  const startedParts = ({ provider, spec, token, state }: Machine) => JSON.stringify({ provider, spec, token, state });
+  return startedParts(one) !== startedParts(other);
 }
 
 /**
@@ -102,7 +102,7 @@ export function startsOtherwise(one: Machine, other: Machine): boolean {
  * @param budget `null` applies the router's own setting
  * @throws ReveilleError `conflict` when the machine is deleted
  */
-export function boundMachine(machine: Machine, budget: Budget | null, now: number): Machine {
+export function withBudget(machine: Machine, budget: Budget | null, now: number): Machine {
   if (machine.state === 'deleted')
     throw new ReveilleError('conflict', `the machine of ${machine.userId} is deleted; register it again with PUT`);
   const after = { ...machine, budget, updatedAt: now };

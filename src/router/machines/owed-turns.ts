@@ -7,13 +7,13 @@ import type { Logger } from '../../kit/log/log.ts';
 import type { GroupCommit } from '../../kit/sqlite/group-commit.ts';
 import type { SqliteFile } from '../../kit/sqlite/open.ts';
 
-export class OwedTurns {
+export class PendingTurns {
   readonly #commits: GroupCommit;
   readonly #log: Logger;
   readonly #add: StatementSync;
   readonly #remove: StatementSync;
   /** By user id. `stored` resolves when it is on disk, or could not be written. */
-  readonly #owing = new Map<string, { stored: Promise<void>; dueAt: number | undefined }>();
+  readonly #pending = new Map<string, { stored: Promise<void>; dueAt: number | undefined }>();
 
   constructor({ db }: SqliteFile, commits: GroupCommit, log: Logger) {
     this.#commits = commits;
@@ -22,36 +22,36 @@ export class OwedTurns {
     this.#remove = db.prepare('DELETE FROM owed_turns WHERE user_id = ?');
     for (const row of db.prepare('SELECT user_id, due_at FROM owed_turns').all()) {
       const { user_id, due_at } = row as { user_id: string; due_at: number | null };
-      this.#owing.set(user_id, { stored: Promise.resolve(), dueAt: due_at ?? undefined });
+      this.#pending.set(user_id, { stored: Promise.resolve(), dueAt: due_at ?? undefined });
     }
   }
 
   has(userId: string): boolean {
-    return this.#owing.has(userId);
+    return this.#pending.has(userId);
   }
 
   /** Whether the machine has to run for its pending turn by now, epoch milliseconds. */
   isDue(userId: string, now: number): boolean {
-    const owing = this.#owing.get(userId);
-    return owing !== undefined && (owing.dueAt ?? now) <= now;
+    const entry = this.#pending.get(userId);
+    return entry !== undefined && (entry.dueAt ?? now) <= now;
   }
 
   userIds(): string[] {
-    return [...this.#owing.keys()];
+    return [...this.#pending.keys()];
   }
 
   /**
    * A wake was accepted. Resolves when that is on disk: at once if a turn was pending already. Never rejects: the wake
    * was accepted in any case, and this router keeps the entry in memory.
    */
-  owe(userId: string): Promise<void> {
-    const known = this.#owing.get(userId);
+  add(userId: string): Promise<void> {
+    const known = this.#pending.get(userId);
     return known && known.dueAt === undefined ? known.stored : this.#put(userId, undefined);
   }
 
   /** The only remaining work is a turn that is retried at `dueAt`, epoch milliseconds. */
-  defer(userId: string, dueAt: number): void {
-    if (this.#owing.get(userId)?.dueAt !== dueAt) void this.#put(userId, dueAt);
+  setRetry(userId: string, dueAt: number): void {
+    if (this.#pending.get(userId)?.dueAt !== dueAt) void this.#put(userId, dueAt);
   }
 
   #put(userId: string, dueAt: number | undefined): Promise<void> {
@@ -61,13 +61,13 @@ export class OwedTurns {
       userId,
       'a pending turn of a machine could not be stored; a restart of the router loses it',
     );
-    this.#owing.set(userId, { stored, dueAt });
+    this.#pending.set(userId, { stored, dueAt });
     return stored;
   }
 
   /** All turns have ended, or the machine is deleted. A record that stays on disk costs one unnecessary start. */
-  settle(userId: string): void {
-    if (!this.#owing.delete(userId)) return;
+  remove(userId: string): void {
+    if (!this.#pending.delete(userId)) return;
     const remove = () => void this.#remove.run(userId);
     void this.#write(remove, userId, 'the record of a pending turn could not be removed');
   }

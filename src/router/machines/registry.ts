@@ -117,7 +117,7 @@ export class Registry {
   }
 
   /** The tokens that verify a machine's turn reports, the current one first; empty without a machine. */
-  receiptTokens(userId: string): string[] {
+  turnReportTokens(userId: string): string[] {
     const token = this.get(userId)?.token;
     if (token === undefined || token === '') return [];
     const [retired] = this.#read(() => [this.#retired.get(userId, this.#clock.now())]);
@@ -194,7 +194,7 @@ export class Registry {
 }
 
 /** How long turn reports signed with a replaced token are accepted. */
-const BELIEVED_MS = 10 * 60_000;
+const ACCEPTED_MS = 10 * 60_000;
 
 class RetiredTokens {
   readonly #put: StatementSync;
@@ -214,7 +214,7 @@ class RetiredTokens {
   changed(before: Machine | undefined, after: Machine, now: number): void {
     if (before === undefined || before.token === after.token) return;
     this.#remove.run(after.userId, now);
-    if (before.token !== '' && after.token !== '') this.#put.run(after.userId, before.token, now + BELIEVED_MS);
+    if (before.token !== '' && after.token !== '') this.#put.run(after.userId, before.token, now + ACCEPTED_MS);
   }
 
   get(userId: string, now: number): string | undefined {

@@ -170,7 +170,7 @@ export const listed = (value: unknown) => (Array.isArray(value) ? value.map(Stri
 
 export const portFact = ({ port }: ShownSpec): Fact => ['port', typeof port === 'number' ? String(port) : undefined];
 export const healthPathFact = ({ health_path }: ShownSpec): Fact => ['health path', text(health_path)];
-export const wallsFact = ({ sandbox }: ShownSpec): Fact => [
+export const sandboxFact = ({ sandbox }: ShownSpec): Fact => [
   'walls',
   sandbox === false ? 'none (--no-sandbox)' : undefined,
 ];

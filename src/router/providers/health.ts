@@ -10,14 +10,14 @@ import type { DaemonAddress, OnProgress } from './provider.ts';
 type Load = Pick<DaemonHealth, 'busy' | 'queued'> & { nextTurnAt?: number };
 
 /** The result of a health check; `silent`: neither an answer nor a refused connection. */
-export type Health = ({ healthy: true } & Load) | { healthy: false; silent: boolean; why: string };
+export type Health = ({ healthy: true } & Load) | { healthy: false; isSilent: boolean; why: string };
 
 /** Whether the daemon answered and has no work now. */
 export function isIdle(health: Health): health is Extract<Health, { healthy: true }> {
   return health.healthy && !health.busy && health.queued === 0;
 }
 
-const LOOK_MS = 2000;
+const CHECK_MS = 2000;
 const MAX_BYTES = 64 * 1024;
 /**
  * The first pauses between health checks, in milliseconds. A start of 30 ms must not be rounded up to the full
@@ -27,7 +27,7 @@ const FIRST_PAUSE_MS = 5;
 
 export type HealthProbe = {
   /** One health check of at most 2 seconds. Never rejects; a late answer or an abort is `silent`. */
-  look(addressOf: DaemonAddress, healthPath: string | undefined, signal?: AbortSignal): Promise<Health>;
+  check(addressOf: DaemonAddress, healthPath: string | undefined, signal?: AbortSignal): Promise<Health>;
   /**
    * Repeats the health check until the daemon is healthy. Rejects with the signal's reason when it aborts first.
    *
@@ -59,21 +59,21 @@ function loadOf(body: Buffer): Load {
 }
 
 export function createHealthProbe(dispatcher: Dispatcher, clock: Clock, intervalMs: number): HealthProbe {
-  const look: HealthProbe['look'] = async ({ url, connections: line }, healthPath = '/healthz', signal) => {
-    const answer = await exchange(line?.healthChecks ?? dispatcher, {
+  const check: HealthProbe['check'] = async ({ url, connections }, healthPath = '/healthz', signal) => {
+    const answer = await exchange(connections?.healthChecks ?? dispatcher, {
       method: 'GET',
       url: below(url, healthPath),
       headers: { accept: 'application/json' },
       maxBytes: MAX_BYTES,
       signal,
-      limit: { clock, ms: LOOK_MS },
+      limit: { clock, ms: CHECK_MS },
     });
     if (answer.result !== 'answered') {
-      const silent = signal?.aborted === true || answer.error instanceof Overdue;
-      return { healthy: false, silent, why: reasonOf(answer.error) };
+      const isSilent = signal?.aborted === true || answer.error instanceof Overdue;
+      return { healthy: false, isSilent, why: reasonOf(answer.error) };
     }
     if (answer.status < 200 || answer.status > 299) {
-      return { healthy: false, silent: false, why: `${healthPath} answered ${answer.status}` };
+      return { healthy: false, isSilent: false, why: `${healthPath} answered ${answer.status}` };
     }
     return { healthy: true, ...loadOf(answer.body) };
   };
@@ -83,7 +83,7 @@ export function createHealthProbe(dispatcher: Dispatcher, clock: Clock, interval
     for (;;) {
       signal.throwIfAborted();
       const here = addressOf();
-      const health = await look(here, healthPath, signal);
+      const health = await check(here, healthPath, signal);
       signal.throwIfAborted();
       if (health.healthy) return here;
       onProgress?.(`the daemon at ${here.url} is not ready: ${health.why}`);
@@ -92,5 +92,5 @@ export function createHealthProbe(dispatcher: Dispatcher, clock: Clock, interval
     }
   };
 
-  return { look, untilHealthy };
+  return { check, untilHealthy };
 }

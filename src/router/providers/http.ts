@@ -55,10 +55,10 @@ export function createHttpProvider(probe: HealthProbe): Provider {
     async start(machine, signal) {
       const { url, health_path } = httpMachine(machine).spec;
       for (;;) {
-        const health = await probe.look({ url }, health_path, signal);
+        const health = await probe.check({ url }, health_path, signal);
         signal.throwIfAborted();
         if (health.healthy) return { url, gone: new AbortController().signal, cold: false };
-        if (health.silent) continue;
+        if (health.isSilent) continue;
         throw new ReveilleError('unavailable', `the daemon at ${url} cannot be reached: ${health.why}`);
       }
     },

@@ -13,8 +13,8 @@ const KILL_MS = 5000;
 /** How a process ended, as a phrase that finishes the sentence "the process …". */
 type Ending = string;
 
-function endingOf(code: number | null, signal: NodeJS.Signals | null, carried: boolean): Ending {
-  const end = endOf(code, signal, carried);
+function endingOf(code: number | null, signal: NodeJS.Signals | null, isWrapped: boolean): Ending {
+  const end = endOf(code, signal, isWrapped);
   return 'code' in end ? `exited with code ${end.code}` : `was ended by ${end.signal}`;
 }
 
@@ -59,9 +59,9 @@ export class ProcessGroup {
    * @param child started with `detached`, so that it leads its own group; it must have a pid
    * @param wrapped whether it is bubblewrap, which passes on the end of the program
    */
-  static started(child: ChildProcess, clock: Clock, carried = false): ProcessGroup {
+  static started(child: ChildProcess, clock: Clock, isWrapped = false): ProcessGroup {
     const group = new ProcessGroup(child.pid!, clock);
-    child.once('exit', (code, signal) => group.#end(endingOf(code, signal, carried)));
+    child.once('exit', (code, signal) => group.#end(endingOf(code, signal, isWrapped)));
     // A remaining process must not keep this one from ending.
     child.unref();
     return group;

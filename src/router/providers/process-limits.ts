@@ -58,7 +58,7 @@ export function enforceLimits(running: Iterable<{ group: ProcessGroup; limits: P
 /** `memoryBytes`: resident memory; a page that two processes share counts twice. */
 export type Usage = { processes: number; memoryBytes: number };
 
-type Counted = { group: number; memoryBytes: number; isCarrier?: boolean };
+type Counted = { group: number; memoryBytes: number; isWrapper?: boolean };
 
 function readProc(path: string): string {
   try {
@@ -76,9 +76,9 @@ function* countedOnLinux(groups: ReadonlySet<number>): Iterable<Counted> {
     // proc(5): the state, the parent and the group follow the name in parentheses.
     const [state, parent, group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
     if (state === 'Z' || !groups.has(Number(group))) continue;
-    const isCarrier = stat.includes(CARRIER) && (entry === group || parent === group);
+    const isWrapper = stat.includes(WRAPPER) && (entry === group || parent === group);
     const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(readProc(`/proc/${entry}/status`))?.[1] ?? '0';
-    yield { group: Number(group), memoryBytes: Number(kilobytes) * 1024, isCarrier };
+    yield { group: Number(group), memoryBytes: Number(kilobytes) * 1024, isWrapper };
   }
 }
 
@@ -94,17 +94,17 @@ function* countedElsewhere(groups: ReadonlySet<number>): Iterable<Counted> {
  * Two processes of bubblewrap wrap a program and do not count. They are known by their position, which no program can
  * take.
  */
-const CARRIER = '(bwrap)';
+const WRAPPER = '(bwrap)';
 
 /** Sums the usage of the processes of each group; a group without processes is absent. */
 function usageOf(groups: ReadonlySet<number>): Map<number, Usage> {
   const usage = new Map<number, Usage>();
   if (groups.size === 0) return usage;
   const counted = process.platform === 'linux' ? countedOnLinux(groups) : countedElsewhere(groups);
-  for (const { group, memoryBytes, isCarrier = false } of counted) {
+  for (const { group, memoryBytes, isWrapper = false } of counted) {
     const before = usage.get(group) ?? { processes: 0, memoryBytes: 0 };
     usage.set(group, {
-      processes: before.processes + (isCarrier ? 0 : 1),
+      processes: before.processes + (isWrapper ? 0 : 1),
       memoryBytes: before.memoryBytes + memoryBytes,
     });
   }

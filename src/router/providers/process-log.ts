@@ -105,12 +105,12 @@ export class ProcessLog {
       const rotated = await open(this.#rotatedFile(1), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0o600);
       try {
         let copied = size;
-        for (let looks = 1; ; looks++) {
+        for (let copies = 1; ; copies++) {
           await rotated.truncate(0);
           const most = await readFrom(file, copied - LARGEST_BYTES + LAST_BYTES, copied);
           await rotated.write(most, 0, most.length, 0);
           const { size: grown } = await file.stat();
-          if (grown - copied <= LAST_BYTES || looks === MOST_COPIES) break;
+          if (grown - copied <= LAST_BYTES || copies === MOST_COPIES) break;
           copied = grown;
         }
         emptyInto(rotated, file, copied);

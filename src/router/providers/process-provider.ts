@@ -200,25 +200,31 @@ export class ProcessProvider implements Provider {
     const channel = spec.port === undefined;
     const portChannel = channel ? CHANNEL : undefined;
     let child: ChildProcess;
-    let carried = false;
+    let isWrapped = false;
     try {
       await records.intend(record);
       const { spawnId } = record;
       const given = { port, token, spawnId, portChannel, chronosUrl: chronosUrl?.() };
       const env = childEnvironment(environment, spec.env ?? {}, given);
       const { cwd, sandbox, run_as: runAs, writable } = spec;
-      const inside = await this.#options.separation.around({
+      const isolated = await this.#options.separation.isolate({
         ...{ userId, command, cwd, env, sandbox, runAs, writable: writable?.map((folder) => `${folder}/`) },
       });
-      carried = inside.carried;
-      child = await startCommand(inside.command, { cwd: inside.cwd, env: inside.env, user: runAs, output, channel });
+      isWrapped = isolated.isWrapped;
+      child = await startCommand(isolated.command, {
+        cwd: isolated.cwd,
+        env: isolated.env,
+        user: runAs,
+        output,
+        channel,
+      });
     } catch (thrown) {
       await this.#running.forget(record);
       throw thrown;
     } finally {
       closeSync(output);
     }
-    const group = ProcessGroup.started(child, clock, carried);
+    const group = ProcessGroup.started(child, clock, isWrapped);
     const running = { record, group, log, limits: spec.limits, connections: this.#running.connectionsTo(group), port };
     this.#running.keep(running);
     readReportedPort(child.stdio[CHANNEL], (reported) => this.#portReported(running, reported));

@@ -7,7 +7,7 @@ import type { SqliteFile } from '../../kit/sqlite/open.ts';
 export type SpawnIntent = { userId: string; spawnId: string; fingerprint: string; port: number };
 
 /** The content of a row: an intent to start, and the process if the router could still record it. */
-export type ProcessRecord = SpawnIntent & { recordBirth: { pid: number; birth: string } | undefined };
+export type ProcessRecord = SpawnIntent & { born: { pid: number; birth: string } | undefined };
 
 type Row = {
   user_id: string;
@@ -24,7 +24,7 @@ function recordOf(row: Row): ProcessRecord {
     spawnId: row.spawn_id,
     fingerprint: row.fingerprint,
     port: row.port,
-    recordBirth: row.pid === null || row.birth === null ? undefined : { pid: row.pid, birth: row.birth },
+    born: row.pid === null || row.birth === null ? undefined : { pid: row.pid, birth: row.birth },
   };
 }
 

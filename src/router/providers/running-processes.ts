@@ -113,7 +113,7 @@ export class RunningProcesses {
    */
   #adopt(record: ProcessRecord, marked: readonly MarkedProcess[]): boolean {
     const { clock, log, logFolder } = this.#options;
-    const { recordBirth: born, userId } = record;
+    const { born, userId } = record;
     if (!born && process.platform !== 'linux') {
       const message = 'the router died while it started a process; if the process runs, end it by hand';
       log.warn({ user_id: userId }, message);
@@ -121,8 +121,15 @@ export class RunningProcesses {
     const leader = runningLeader(born, marked);
     if (leader) {
       const group = ProcessGroup.adopted(leader, clock);
-      const { line: connections, port } = { line: this.connectionsTo(group), port: record.port };
-      this.keep({ record, group, connections, port, log: new ProcessLog(logFolder, userId), limits: undefined });
+      const connections = this.connectionsTo(group);
+      this.keep({
+        record,
+        group,
+        connections,
+        port: record.port,
+        log: new ProcessLog(logFolder, userId),
+        limits: undefined,
+      });
       return true;
     }
     // The leader ended without a router; its remaining processes would disturb the next one.

@@ -7,9 +7,9 @@ import { ReveilleError } from '../../wire/errors.ts';
 import type { Machine } from '../machines/machine.ts';
 import type { RunAs } from './process.ts';
 
-export type SeparationOptions = {
+export type IsolationOptions = {
   /** By default no sandbox. */
-  walls?: Walls | undefined;
+  sandboxer?: Walls | undefined;
   /** Paths below hidden folders that a user's machine may read anyway. */
   grantedTo?: ((userId: string) => readonly Grant[]) | undefined;
   /** All machines of the registry. */
@@ -20,7 +20,7 @@ export type MachineProgram = {
   userId: string;
   command: readonly string[];
   /** The arguments of the command that come from the specification; by default all of them. */
-  words?: readonly string[];
+  specArgs?: readonly string[];
   cwd: string | undefined;
   env: Record<string, string>;
   /** The paths that it may write besides its folder, from its specification and its preset. */
@@ -33,20 +33,20 @@ export type MachineProgram = {
 };
 
 /** The command to start. `wrapped` says how its end is read. */
-export type Separated = {
+export type IsolatedProgram = {
   command: readonly string[];
   env: Record<string, string>;
   cwd: string | undefined;
-  carried: boolean;
+  isWrapped: boolean;
 };
 
 /** Variables of a machine whose values are folders or files of its user. */
-const OWN_PLACE = /_(?:DATA_DIR|WORKSPACE|KEYFILE)$/;
+const OWN_PATH = /_(?:DATA_DIR|WORKSPACE|KEYFILE)$/;
 
 /** The folders and files that a machine uses, from its specification. */
-function placesOf({ provider, spec }: Machine): string[] {
+function pathsOf({ provider, spec }: Machine): string[] {
   if (provider !== 'process' && provider !== 'command') return [];
-  const named = Object.entries(spec.env ?? {}).flatMap(([name, value]) => (OWN_PLACE.test(name) ? [value] : []));
+  const named = Object.entries(spec.env ?? {}).flatMap(([name, value]) => (OWN_PATH.test(name) ? [value] : []));
   return [...(spec.cwd === undefined ? [] : [spec.cwd]), ...named].filter((path) => path.startsWith('/'));
 }
 
@@ -55,18 +55,18 @@ const SETGID_AND_SETUID = 0b1100_0000n;
 
 /** The reason why this process cannot run programs as other users; `undefined` when it can. */
 export function cannotRunAs(): string | undefined {
-  const sorry = 'run_as needs a router that may become other users: root, or one with CAP_SETUID and CAP_SETGID';
-  if (process.geteuid === undefined) return sorry;
+  const message = 'run_as needs a router that may become other users: root, or one with CAP_SETUID and CAP_SETGID';
+  if (process.geteuid === undefined) return message;
   if (process.geteuid() === 0) return undefined;
-  if (process.platform !== 'linux') return sorry;
+  if (process.platform !== 'linux') return message;
   const effective = /^CapEff:\s*([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'latin1'))?.[1] ?? '0';
-  return (BigInt(`0x${effective}`) & SETGID_AND_SETUID) === SETGID_AND_SETUID ? undefined : sorry;
+  return (BigInt(`0x${effective}`) & SETGID_AND_SETUID) === SETGID_AND_SETUID ? undefined : message;
 }
 
 export class Separation {
-  readonly #options: SeparationOptions;
+  readonly #options: IsolationOptions;
 
-  constructor(options: SeparationOptions) {
+  constructor(options: IsolationOptions) {
     this.#options = options;
   }
 
@@ -74,28 +74,28 @@ export class Separation {
    * @throws ReveilleError `unavailable` when the program is missing, may not be isolated this way, or cannot work in
    *   its folder
    */
-  async around({ userId, command, cwd, env, sandbox, runAs, ...more }: MachineProgram): Promise<Separated> {
-    const { walls, grantedTo } = this.#options;
+  async isolate({ userId, command, cwd, env, sandbox, runAs, ...more }: MachineProgram): Promise<IsolatedProgram> {
+    const { sandboxer, grantedTo } = this.#options;
     const plain = runAs ? await asUser(runAs, { command, cwd, env }) : { command, cwd, env };
-    if (walls === undefined) return { ...plain, carried: false };
+    if (sandboxer === undefined) return { ...plain, isWrapped: false };
     if (sandbox === false) {
-      if (walls.mode !== 'required') return { ...plain, carried: false };
+      if (sandboxer.mode !== 'required') return { ...plain, isWrapped: false };
       throw refused(
         `REVEILLE_SEPARATION is required where the router runs, and the machine was registered with --no-sandbox`,
       );
     }
     // A wrapper would turn a missing program into an exit code.
-    if (!isProgram(command[0] ?? '', env.PATH, cwd)) return { ...plain, carried: false };
+    if (!isProgram(command[0] ?? '', env.PATH, cwd)) return { ...plain, isWrapped: false };
     try {
-      const inside = await walls.around({
+      const wrapped = await sandboxer.around({
         ...plain,
-        ...{ words: more.words ?? command, writable: more.writable ?? [], readOnly: more.readOnly ?? [] },
-        others: () => [...this.#options.machines()].flatMap((one) => (one.userId === userId ? [] : placesOf(one))),
+        ...{ words: more.specArgs ?? command, writable: more.writable ?? [], readOnly: more.readOnly ?? [] },
+        others: () => [...this.#options.machines()].flatMap((one) => (one.userId === userId ? [] : pathsOf(one))),
         granted: grantedTo?.(userId) ?? [],
         ...(runAs ? { user: runAs } : {}),
       });
-      const environment = inside.carried ? { ...plain.env, [SEPARATED_VARIABLE]: '1' } : plain.env;
-      return { ...plain, ...inside, env: environment };
+      const environment = wrapped.carried ? { ...plain.env, [SEPARATED_VARIABLE]: '1' } : plain.env;
+      return { ...plain, command: wrapped.command, env: environment, isWrapped: wrapped.carried };
     } catch (thrown) {
       throw refused(thrown instanceof Error ? thrown.message : String(thrown), thrown);
     }

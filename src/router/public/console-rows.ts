@@ -14,7 +14,7 @@ const MOST_CODES = 32;
 const FORGET_MS = 8 * 24 * 3_600_000;
 
 /** An authenticated user. */
-export type Comer = {
+export type ConnectingClient = {
   readonly user: string;
   /** The id of the credential of the sign-in. Its sessions end with it. */
   readonly credential: string;
@@ -84,7 +84,7 @@ export class ConsoleRows {
   }
 
   /** Creates a code that opens one session for the holder of the token. */
-  async issue({ user, credential, rights, zone }: Comer): Promise<string> {
+  async issue({ user, credential, rights, zone }: ConnectingClient): Promise<string> {
     const code = randomSecret();
     const now = this.#clock.now();
     await this.#commits.run(() => {
@@ -99,7 +99,7 @@ export class ConsoleRows {
   }
 
   /** Uses a code. It works only once. `undefined` when the code does not exist or has expired. */
-  async redeem(code: string): Promise<Comer | undefined> {
+  async redeem(code: string): Promise<ConnectingClient | undefined> {
     const row = (await this.#commits.run(() => this.#codes.take.get(tokenDigest(code)))) as CodeRow | undefined;
     if (row === undefined || row.expires_at <= this.#clock.now()) return undefined;
     const rights = openRights(row.sealed, code);

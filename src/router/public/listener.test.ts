@@ -22,24 +22,33 @@ async function tokenOf(router: Bench, userId: string): Promise<string> {
   return answer.json.data.token!;
 }
 
-type Said = { status: number; body: { data?: unknown; error?: { code: string; message: string } }; headers: Headers };
+type ListenerAnswer = {
+  status: number;
+  body: { data?: unknown; error?: { code: string; message: string } };
+  headers: Headers;
+};
 
-async function ask({ public: { url } }: Bench, token: string, path: string, init: RequestInit = {}): Promise<Said> {
+async function call(
+  { public: { url } }: Bench,
+  token: string,
+  path: string,
+  init: RequestInit = {},
+): Promise<ListenerAnswer> {
   const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
   const answer = await fetch(url + path, { headers, ...init });
   const text = await answer.text();
   return { status: answer.status, headers: answer.headers, body: text === '' ? {} : JSON.parse(text) };
 }
 
-const say = (router: Bench, token: string, body: object): Promise<Said> =>
-  ask(router, token, '/chat', { method: 'POST', body: JSON.stringify(body) });
+const say = (router: Bench, token: string, body: object): Promise<ListenerAnswer> =>
+  call(router, token, '/chat', { method: 'POST', body: JSON.stringify(body) });
 
 /** An open stream of events of a user. */
 async function openEvents({ public: { url } }: Bench, token: string, t: TestContext) {
-  const asked = request(`${url}/events`, { headers: { authorization: `Bearer ${token}`, 'last-event-id': '6' } });
-  asked.on('error', () => {}).end();
-  t.after(() => asked.destroy());
-  const [answer] = await once(asked, 'response');
+  const events = request(`${url}/events`, { headers: { authorization: `Bearer ${token}`, 'last-event-id': '6' } });
+  events.on('error', () => {}).end();
+  t.after(() => events.destroy());
+  const [answer] = await once(events, 'response');
   let text = '';
   const ended = new Promise<string>((resolve) => {
     answer.on('data', (chunk: Buffer) => {
@@ -52,7 +61,7 @@ async function openEvents({ public: { url } }: Bench, token: string, t: TestCont
     text: () => text,
     isWhole: () => answer.complete as boolean,
     ended,
-    leave: () => asked.destroy(),
+    leave: () => events.destroy(),
   };
 }
 
@@ -189,11 +198,11 @@ describe('a machine in use', () => {
       provider: 'command',
       spec: { preset: 'webhook', url: 'http://127.0.0.1:1/', allow_private: true },
     });
-    for (const [user, status, words, prepare] of cases) {
+    for (const [user, status, message, prepare] of cases) {
       await prepare?.();
       const answer = await say(router, await tokenOf(router, user), { message: 'hello' });
       assert.equal(answer.status, status, user);
-      assert.match(answer.body.error!.message, words);
+      assert.match(answer.body.error!.message, message);
     }
   });
 });
@@ -218,8 +227,8 @@ describe('the limits of a user', () => {
     const open = connect(router.public.port, '127.0.0.1');
     t.after(() => open.destroy());
     open.write(`${head(token, 100)}{"message":`);
-    assert.equal((await ask(router, token, '/conversations/a/b')).status, 404);
-    assert.equal((await ask(router, token, '/nothing')).status, 404);
+    assert.equal((await call(router, token, '/conversations/a/b')).status, 404);
+    assert.equal((await call(router, token, '/nothing')).status, 404);
     assert.equal(eventsOf(folder, 'start').length, 0, 'nothing was started');
     open.destroy();
   });
@@ -230,15 +239,15 @@ describe('the limits of a user', () => {
     await router.put('ada', fixtureMachine(temporaryFolder(t)));
     const token = await tokenOf(router, 'ada');
     const streams = [await openEvents(router, token, t), await openEvents(router, token, t)];
-    const third = await ask(router, token, '/events');
+    const third = await call(router, token, '/events');
     assert.deepEqual([third.status, third.headers.get('retry-after')], [429, '1']);
     streams[0]!.leave();
     await eventually('there is room', () => router.public.figures().streams === 1);
     const statuses = [];
     for (let n = 0; n < 5; n++) statuses.push((await say(router, token, { message: 'hello' })).status);
     assert.deepEqual(statuses, [202, 200, 200, 429, 429]);
-    assert.equal((await ask(router, 'rvp_000000000000_x', '/tools')).status, 401);
-    assert.equal((await ask(router, token, '/a%2fb')).status, 400);
+    assert.equal((await call(router, 'rvp_000000000000_x', '/tools')).status, 401);
+    assert.equal((await call(router, token, '/a%2fb')).status, 400);
     const page = await (await fetch(`${router.url}/metrics`)).text();
     const result = (name: string) => Number(new RegExp(`requests_total{result="${name}"} (\\d+)`).exec(page)?.[1]);
     const names = ['carried', 'over_share', 'unauthorized', 'malformed', 'not_carried', 'locked'];
@@ -263,12 +272,12 @@ describe('the limits of a user', () => {
       response.on('drain', more);
       more();
     };
-    const heldNow = () => {
+    const memoryNow = () => {
       collectGarbage();
       const { external, heapUsed } = process.memoryUsage();
       return external + heapUsed;
     };
-    const before = heldNow();
+    const before = memoryNow();
     const readers = Array.from({ length: 30 }, () => {
       const socket = connect(router.public.port, '127.0.0.1');
       t.after(() => socket.destroy());
@@ -284,7 +293,7 @@ describe('the limits of a user', () => {
       await new Promise((resolve) => setTimeout(resolve, 200));
       return still;
     });
-    const buffered = heldNow() - before;
+    const buffered = memoryNow() - before;
     // The daemon runs in this process as well; kernel buffers of a connection count on neither side.
     assert.ok(buffered < readers.length * 4 * 1024 * 1024, `${buffered} bytes for ${readers.length} readers`);
     t.diagnostic(

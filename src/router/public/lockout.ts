@@ -8,19 +8,19 @@ import type { Clock } from '../../kit/clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 
 /** The wrong credentials before the first pause. */
-const FREE = 10;
+const FREE_ATTEMPTS = 10;
 const pauseSeconds = backoff({ first: 1, longest: 15 * 60 });
 /** After this time without attempts the count starts again. */
 const FORGET_MS = 30 * 60_000;
-const REMEMBERED = 4096;
+const MOST_ENTRIES = 4096;
 
-type Offender = { wrong: number; lastAt: number; lockedUntil: number };
+type Failures = { wrong: number; lastAt: number; lockedUntil: number };
 
 export class Lockouts {
   readonly #clock: Clock;
   readonly #isShared: (address: string) => boolean;
   /** In the order of the last wrong credential. */
-  readonly #offenders = new Map<string, Offender>();
+  readonly #failures = new Map<string, Failures>();
   /** Requests that were locked out. */
   refused = 0;
 
@@ -38,7 +38,7 @@ export class Lockouts {
    */
   check(address: string, tokenId: string | undefined): void {
     const now = this.#clock.monotonic();
-    const untils = this.#keysOf(address, tokenId).map((key) => this.#offenders.get(key)?.lockedUntil ?? 0);
+    const untils = this.#keysOf(address, tokenId).map((key) => this.#failures.get(key)?.lockedUntil ?? 0);
     const leftMs = Math.max(...untils) - now;
     if (leftMs <= 0) return;
     this.refused++;
@@ -51,19 +51,19 @@ export class Lockouts {
   failed(address: string, tokenId: string | undefined): void {
     const now = this.#clock.monotonic();
     for (const key of this.#keysOf(address, tokenId)) {
-      const known = this.#offenders.get(key);
+      const known = this.#failures.get(key);
       const isFresh = known !== undefined && now - Math.max(known.lastAt, known.lockedUntil) < FORGET_MS;
       const wrong = (isFresh ? known.wrong : 0) + 1;
-      const lockedUntil = wrong < FREE ? 0 : now + 1000 * pauseSeconds(wrong - FREE + 1);
-      this.#offenders.delete(key);
-      this.#offenders.set(key, { wrong, lastAt: now, lockedUntil });
+      const lockedUntil = wrong < FREE_ATTEMPTS ? 0 : now + 1000 * pauseSeconds(wrong - FREE_ATTEMPTS + 1);
+      this.#failures.delete(key);
+      this.#failures.set(key, { wrong, lastAt: now, lockedUntil });
     }
-    while (this.#offenders.size > REMEMBERED) this.#offenders.delete(this.#offenders.keys().next().value!);
+    while (this.#failures.size > MOST_ENTRIES) this.#failures.delete(this.#failures.keys().next().value!);
   }
 
   /** A valid credential resets the count of its id. The count of the address stays. */
   succeeded(address: string, tokenId: string): void {
-    this.#offenders.delete(`${address} ${tokenId}`);
+    this.#failures.delete(`${address} ${tokenId}`);
   }
 
   #keysOf(address: string, tokenId: string | undefined): string[] {

@@ -42,9 +42,9 @@ export function ownMachine({ registry, fleet, targets, budgets, clock, log }: Pa
   const running = (machine: Machine) => (hasDaemon(machine) ? fleet.running(machine) : targets.running(userId));
   const view = (machine: Machine | undefined): MachineView => {
     if (!machine) throw noMachine(userId);
-    const shown = viewOf(machine, running(machine), budgets.standard);
+    const view = viewOf(machine, running(machine), budgets.standard);
     // The user does not see where and how it runs.
-    return { ...shown, spec: {} as MachineView['spec'] };
+    return { ...view, spec: {} as MachineView['spec'] };
   };
   const change = async (action: 'suspend' | 'restore', apply: (machine: Machine, now: number) => Machine) => {
     const changed = (current: Machine | undefined) => {

@@ -5,7 +5,7 @@
  */
 import type { Transport } from '../../kit/http/plain-transport.ts';
 import { rightsOf } from '../../kit/identity/person-rights.ts';
-import type { Comer, ConsoleRows } from './console-rows.ts';
+import type { ConnectingClient, ConsoleRows } from './console-rows.ts';
 import type { Lockouts } from './lockout.ts';
 import type { OwnMachine } from './own-machine.ts';
 import type { PersonTokens, RightsElsewhere } from './person-tokens.ts';
@@ -16,9 +16,9 @@ export type People = {
    *
    * @throws ReveilleError `rate_limited` while the address or the credential is locked
    */
-  come(token: string, remoteAddress: string): Comer | undefined;
+  come(token: string, remoteAddress: string): ConnectingClient | undefined;
   /** Uses a code that was requested with a token. */
-  redeem(code: string): Promise<Comer | undefined>;
+  redeem(code: string): Promise<ConnectingClient | undefined>;
   /** Whether a credential is still valid. */
   stands(credential: string): boolean;
   /** The rights at other daemons that the operator has granted to a credential. */
@@ -46,8 +46,8 @@ export function createPeople({
   connectionsTo,
   onWrongToken,
 }: PeopleOptions): People {
-  const standing = (comer: Comer | undefined): Comer | undefined =>
-    comer && tokens.stands({ tokenId: comer.credential }) ? comer : undefined;
+  const validOnly = (client: ConnectingClient | undefined): ConnectingClient | undefined =>
+    client && tokens.isValid({ tokenId: client.credential }) ? client : undefined;
   return {
     come(token, remoteAddress) {
       let tokenId: string | undefined;
@@ -63,8 +63,8 @@ export function createPeople({
       lockouts.failed(remoteAddress, tokenId);
       return undefined;
     },
-    redeem: async (code) => standing(await rows.redeem(code)),
-    stands: (credential) => tokens.stands({ tokenId: credential }),
+    redeem: async (code) => validOnly(await rows.redeem(code)),
+    stands: (credential) => tokens.isValid({ tokenId: credential }),
     rightsElsewhere: (credential) => tokens.rightsElsewhere(credential),
     sessions: rows,
     machineOf,

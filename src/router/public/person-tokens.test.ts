@@ -56,12 +56,12 @@ test('an expired or revoked credential is rejected, and the list shows its state
   const { tokens, clock } = opened(t);
   const short = await tokens.add('ada', { expires_at: clock.now() + 60_000 });
   const long = await tokens.issue('ada', { name: 'phone' });
-  assert.ok(tokens.stands({ tokenId: short.id }));
+  assert.ok(tokens.isValid({ tokenId: short.id }));
   clock.advance(61_000);
   assert.equal(tokens.holderOf(short.token), undefined);
   assert.equal((await tokens.revoke('ada', long.id)).state, 'revoked');
   assert.equal(tokens.holderOf(long.token), undefined);
-  assert.ok(!tokens.stands({ tokenId: long.id }));
+  assert.ok(!tokens.isValid({ tokenId: long.id }));
   const states = tokens.list({ limit: 10 }).map(({ name, state }) => [name, state]);
   assert.deepEqual(states.sort(), [
     ['credential', 'expired'],

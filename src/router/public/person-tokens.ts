@@ -95,7 +95,7 @@ export class PersonTokens {
   }
 
   /** Whether a credential is still valid: streams and sessions outlive the verification of their token. */
-  stands({ tokenId }: Pick<Person, 'tokenId'>): boolean {
+  isValid({ tokenId }: Pick<Person, 'tokenId'>): boolean {
     const row = this.#byId.get(tokenId) as Row | undefined;
     return row !== undefined && this.#stateOf(row) === 'active';
   }

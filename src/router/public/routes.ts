@@ -7,20 +7,20 @@ import { consoleCodeRequestSchema, consoleCodeSchema, personChatSchema } from '.
 import { PROBES, type Route, type Routes } from '../../wire/route.ts';
 import { rootOf } from './target.ts';
 
-type Carried = {
+type ProxiedRoutes = {
   readonly [Name in keyof typeof PERSON_ROUTES]: Omit<(typeof PERSON_ROUTES)[Name], 'credential'> & {
     readonly credential: 'person';
   };
 };
 
-const carried = Object.fromEntries(
+const proxied = Object.fromEntries(
   Object.entries(PERSON_ROUTES).map(([name, route]) => [name, { ...route, credential: 'person' }]),
-) as Carried;
+) as ProxiedRoutes;
 
 /** Proxied to the user's own machine. */
-export const CARRIED_ROUTES = {
-  ...carried,
-  chat: { ...carried.chat, summary: 'send a message; 202 once the turn is durable', body: personChatSchema },
+export const PROXIED_ROUTES = {
+  ...proxied,
+  chat: { ...proxied.chat, summary: 'send a message; 202 once the turn is durable', body: personChatSchema },
 } as const satisfies Routes;
 
 /** Answered by the router itself, if it has a console. */
@@ -34,7 +34,7 @@ export const CONSOLE_CODE = {
 } as const satisfies Route;
 
 export const PUBLIC_ROUTES = {
-  ...CARRIED_ROUTES,
+  ...PROXIED_ROUTES,
   consoleCode: CONSOLE_CODE,
   root: { ...PROBES.root, summary: 'the console; name and version without one' },
   health: PROBES.health,

@@ -1,22 +1,22 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CARRIED_ROUTES, isForPages } from './routes.ts';
-import { checkTarget, placeOf } from './target.ts';
+import { isForPages, PROXIED_ROUTES } from './routes.ts';
+import { checkTarget, matchRoute } from './target.ts';
 
 const at = (target: string, method = 'GET') => {
   checkTarget(target);
-  return placeOf(CARRIED_ROUTES, method, target);
+  return matchRoute(PROXIED_ROUTES, method, target);
 };
 
 test('a target of the table is rebuilt from the table, with its query unchanged', () => {
   assert.deepEqual(at('/conversations/a.b:c-d_e?limit=3'), {
-    route: CARRIED_ROUTES.getConversation,
+    route: PROXIED_ROUTES.getConversation,
     path: '/conversations/a.b%3Ac-d_e',
     query: 'limit=3',
   });
   assert.equal(at('/conversations/a%3Ab%3ac')?.path, '/conversations/a%3Ab%3Ac');
   assert.equal(at('/intents/i/gates/n/answer', 'POST')?.path, '/intents/i/gates/n/answer');
-  assert.equal(at('/chat', 'POST')?.route, CARRIED_ROUTES.chat);
+  assert.equal(at('/chat', 'POST')?.route, PROXIED_ROUTES.chat);
 });
 
 test('a target outside the table matches no route, and no target is corrected', () => {

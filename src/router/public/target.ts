@@ -30,28 +30,28 @@ export function checkTarget(target: string): void {
 }
 
 /** A route, and the path below the daemon for the request. */
-export type Place = { readonly route: Route; readonly path: `/${string}`; readonly query: string };
+export type RouteMatch = { readonly route: Route; readonly path: `/${string}`; readonly query: string };
 
 /** @param target accepted by {@link checkTarget} */
-export function placeOf(routes: Routes, method: string, target: string): Place | undefined {
-  const mark = target.indexOf('?');
-  const [path, query] = mark < 0 ? [target, ''] : [target.slice(0, mark), target.slice(mark + 1)];
-  const given = path.slice(1).split('/');
+export function matchRoute(routes: Routes, method: string, target: string): RouteMatch | undefined {
+  const queryStart = target.indexOf('?');
+  const [path, query] = queryStart < 0 ? [target, ''] : [target.slice(0, queryStart), target.slice(queryStart + 1)];
+  const segments = path.slice(1).split('/');
   for (const route of Object.values(routes)) {
     if (route.method.toUpperCase() !== method) continue;
     const wanted = route.path.slice(1).split('/');
-    if (wanted.length !== given.length) continue;
-    const taken = wanted.map((segment, at) => segmentOf(segment, given[at]!));
+    if (wanted.length !== segments.length) continue;
+    const taken = wanted.map((segment, at) => segmentOf(segment, segments[at]!));
     if (!taken.includes(undefined)) return { route, path: `/${taken.join('/')}`, query };
   }
   return undefined;
 }
 
 /** The segment for the daemon; `undefined` when it does not match the route. */
-function segmentOf(wanted: string, given: string): string | undefined {
-  if (!wanted.startsWith('{')) return wanted === given ? wanted : undefined;
+function segmentOf(wanted: string, segments: string): string | undefined {
+  if (!wanted.startsWith('{')) return wanted === segments ? wanted : undefined;
   // Clients that encode variable parts write a colon this way; no other allowed character has two forms.
-  const name = given.replace(/%3a/gi, ':');
+  const name = segments.replace(/%3a/gi, ':');
   return NAME.safeParse(name).success ? encodeURIComponent(name) : undefined;
 }
 

@@ -3,12 +3,12 @@
  * Arguments: the router's data folder, and the seconds that another router has to start.
  */
 import { systemClock } from '../../kit/clock/clock.ts';
-import { FAREWELL } from './reaper.ts';
+import { SHUTDOWN_MESSAGE } from './reaper.ts';
 
 const [dataDir = '', seconds = ''] = process.argv.slice(2);
-let heard = '';
-for await (const chunk of process.stdin) heard += chunk;
-if (heard !== FAREWELL) {
+let received = '';
+for await (const chunk of process.stdin) received += chunk;
+if (received !== SHUTDOWN_MESSAGE) {
   // Loaded late: during the router's life this process should use almost no memory.
   const { settleOrphans } = await import('./reap.ts');
   const { createLogger } = await import('../../kit/log/log.ts');

@@ -35,7 +35,7 @@ type Orphan = {
   foreignListener: boolean;
 };
 
-const LOOK_FOR_ROUTER_MS = 1000;
+const ROUTER_POLL_MS = 1000;
 const LONGEST_BUSY_MS = 3_600_000;
 /** Between SIGTERM and SIGKILL. */
 const TERM_MS = 10_000;
@@ -57,7 +57,7 @@ async function orphansOf(dataDir: string, clock: Clock): Promise<Orphan[]> {
   try {
     const records = new ProcessRecords(registry.file, registry.commits).all();
     const marked = records.length === 0 ? new Map() : findByVariable(SPAWN_ID_VARIABLE);
-    return records.flatMap(({ userId, spawnId, recordBirth: born, port }) => {
+    return records.flatMap(({ userId, spawnId, born, port }) => {
       const leader = runningLeader(born, marked.get(spawnId) ?? []);
       const machine = registry.get(userId);
       const spec = machine?.provider === 'process' ? machine.spec : undefined;
@@ -70,12 +70,12 @@ async function orphansOf(dataDir: string, clock: Clock): Promise<Orphan[]> {
 }
 
 async function isBusy({ url, healthPath, pid, foreignListener }: Orphan, probe: HealthProbe): Promise<boolean> {
-  const line = foreignListener ? undefined : new DaemonConnections({ leader: pid, connections: 1 });
+  const connections = foreignListener ? undefined : new DaemonConnections({ leader: pid, connections: 1 });
   try {
-    const health = await probe.look({ url, connections: line }, healthPath);
+    const health = await probe.check({ url, connections }, healthPath);
     return health.healthy && (health.busy || health.queued > 0);
   } finally {
-    line?.close();
+    connections?.close();
   }
 }
 
@@ -86,7 +86,7 @@ async function routerComes(path: string, { graceMs, clock }: SettleOptions): Pro
     if (!existsSync(path) || (likelyOwner(path) !== undefined && isOwned(path))) return true;
     const leftMs = until - clock.monotonic();
     if (leftMs <= 0) return isOwned(path);
-    await wait(clock, Math.min(leftMs, LOOK_FOR_ROUTER_MS));
+    await wait(clock, Math.min(leftMs, ROUTER_POLL_MS));
   }
 }
 

@@ -85,10 +85,10 @@ describe('a machine of a killed router', () => {
     const { dataDir, folder, router, pid } = await withMachine(t, 0);
     writeFileSync(join(folder, 'busy'), '');
     await router.kill();
-    const looks = () => eventsOf(folder, 'health').length;
-    const before = looks();
+    const healthChecks = () => eventsOf(folder, 'health').length;
+    const before = healthChecks();
     const ended = settleOrphans({ dataDir, graceMs: 0, clock: systemClock, log: silentLogger, busyMs: 20 });
-    await eventually('it is asked again and again', () => looks() > before + 3);
+    await eventually('it is asked again and again', () => healthChecks() > before + 3);
     assert.ok(isAlive(pid));
     rmSync(join(folder, 'busy'));
     assert.equal(await ended, 1);
@@ -99,9 +99,9 @@ describe('a machine of a killed router', () => {
     const { dataDir, folder, router, pid } = await withMachine(t, 0);
     writeFileSync(join(folder, 'busy'), '');
     await router.kill();
-    const looks = eventsOf(folder, 'health').length;
+    const healthChecks = eventsOf(folder, 'health').length;
     const { clock, ended } = settling(dataDir);
-    await eventually('it is asked', () => eventsOf(folder, 'health').length > looks);
+    await eventually('it is asked', () => eventsOf(folder, 'health').length > healthChecks);
     clock.advance(3_600_000);
     await eventually('it is ended', () => {
       clock.advance(500);

@@ -11,7 +11,7 @@ import { fileURLToPath } from 'node:url';
 import type { Logger } from '../../kit/log/log.ts';
 
 /** The last message of a router that stops its machines itself. */
-export const FAREWELL = 'farewell';
+export const SHUTDOWN_MESSAGE = 'farewell';
 
 const PROGRAM = fileURLToPath(new URL('./main.ts', import.meta.url));
 
@@ -58,7 +58,7 @@ export class Reaper {
 
   /** Ends the reaper: no machine is left to watch. */
   dismiss(): void {
-    this.#child?.stdin?.end(FAREWELL);
+    this.#child?.stdin?.end(SHUTDOWN_MESSAGE);
     this.#child = undefined;
     this.#replacements = 0;
   }

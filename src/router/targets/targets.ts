@@ -100,7 +100,7 @@ export class Targets {
     this.#client = new GuardedClient(GUARD_WORDS, options.resolve);
     this.#runFolder = `${dataDir}/runs`;
     this.#makers = {
-      terminal: terminalTarget({ runFolder: this.#runFolder, environment, separation: options.separation, clock, log }),
+      terminal: terminalTarget({ runFolder: this.#runFolder, environment, isolation: options.separation, clock, log }),
       opencode: opencodeTarget({ dispatcher, clock }),
       a2a: a2aTarget({ dispatcher, clock }),
       openclaw: openclawTarget({ dispatcher, clock }),

@@ -27,7 +27,7 @@ type TerminalOptions = {
   /** The environment from which programs get the allow-listed variables. */
   environment: Readonly<Record<string, string | undefined>>;
   /** The sandbox of a program. */
-  separation: Separation;
+  isolation: Separation;
   clock: Clock;
   log: Logger;
   /** How long a program may take to end after SIGTERM; by default 8 seconds. */
@@ -68,9 +68,9 @@ class TerminalTarget implements TurnTarget {
     const line = commandLine(this.#preset, words, session, spec.args ?? []);
     if ('impossible' in line) return { result: 'failed', error: `the message ${line.impossible}` };
     const files = new RunFiles(this.#options.runFolder, turn.id);
-    const { separation } = this.#options;
+    const { isolation } = this.#options;
     let child: ChildProcess;
-    let carried = false;
+    let isWrapped = false;
     try {
       const { path, env } = await this.#program(spawnId, turn.conversationId);
       if (cwd !== undefined) await checkFolder(cwd);
@@ -80,15 +80,15 @@ class TerminalTarget implements TurnTarget {
       try {
         await attempt.begin();
         const command = [path, ...line.arguments];
-        const inside = await separation.around({
+        const isolated = await isolation.isolate({
           ...{ userId: turn.userId, command, cwd, env, sandbox: spec.sandbox },
           // The prompt may contain such names, and they do not grant the program access.
-          words: [path, ...(spec.args ?? [])],
+          specArgs: [path, ...(spec.args ?? [])],
           writable: [...statePaths(this.#preset.state, env), ...(spec.writable ?? []).map((one) => `${one}/`)],
           readOnly: statePaths(this.#preset.read_only, env),
         });
-        carried = inside.carried;
-        child = await startCommand(inside.command, { cwd: inside.cwd, env: inside.env, input, output, errors });
+        isWrapped = isolated.isWrapped;
+        child = await startCommand(isolated.command, { cwd: isolated.cwd, env: isolated.env, input, output, errors });
       } finally {
         for (const descriptor of [input, output, errors]) if (descriptor !== undefined) closeSync(descriptor);
       }
@@ -96,9 +96,9 @@ class TerminalTarget implements TurnTarget {
       return notStarted(thrown);
     }
     const exited = new Promise<Exit>((resolve) => {
-      child.once('exit', (code, by) => resolve(endOf(code, by, carried)));
+      child.once('exit', (code, by) => resolve(endOf(code, by, isWrapped)));
     });
-    const group = ProcessGroup.started(child, this.#options.clock, carried);
+    const group = ProcessGroup.started(child, this.#options.clock, isWrapped);
     try {
       const birth = birthOf(group.pid);
       // A process that has ended already has no birth; its exit event follows.

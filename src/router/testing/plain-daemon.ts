@@ -10,7 +10,7 @@ export type PlainDaemon = {
   url: string;
   chats: Received[];
   /** The number of health requests so far. */
-  looks: number;
+  healthChecks: number;
   /** Answers the next chats; by default 202. */
   answer: ((response: ServerResponse, chat: Received) => void) | undefined;
   healthStatus: number;
@@ -20,7 +20,7 @@ export type PlainDaemon = {
 export async function startPlainDaemon(t: TestContext): Promise<PlainDaemon> {
   const server = createServer((request, response) => {
     if (request.url?.endsWith('/healthz')) {
-      daemon.looks++;
+      daemon.healthChecks++;
       response.writeHead(daemon.healthStatus).end('fine');
       return;
     }
@@ -37,7 +37,7 @@ export async function startPlainDaemon(t: TestContext): Promise<PlainDaemon> {
   const daemon: PlainDaemon = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     chats: [],
-    looks: 0,
+    healthChecks: 0,
     answer: undefined,
     healthStatus: 200,
     close: () =>
