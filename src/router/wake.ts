@@ -69,7 +69,7 @@ type WakesOptions = {
 export const retryAfter = backoff({ first: 5, longest: 15 * 60 });
 
 /** A shorter start is not reported as a reason of lateness. */
-const NOTICED_MS = 1000;
+const REPORTED_START_MS = 1000;
 
 export class Wakes {
   readonly #options: WakesOptions;
@@ -195,7 +195,10 @@ export class Wakes {
         const lines = daemon.connections?.deliveries ?? dispatcher;
         const delivery = await deliver(lines, {
           ...{ url: daemon.url, token: machine.token, userId: machine.userId },
-          ...{ wake: startMs < NOTICED_MS ? request : { late_because: 'machine_start', ...request }, signal: deadline },
+          ...{
+            wake: startMs < REPORTED_START_MS ? request : { late_because: 'machine_start', ...request },
+            signal: deadline,
+          },
         });
         if (delivery.result === 'answered') {
           if (delivery.answer.status <= 299) await lease.accepted();

@@ -48,7 +48,7 @@ const FIRST_PAUSE_MS = 10;
 const LONGEST_PAUSE_MS = 500;
 /** The number of consecutive failures after which a daemon counts as gone. */
 const FAILURES = 3;
-const GIVEN_UP: TurnOutcome = { known: 'lost', why: 'it was not followed to its end' };
+const NOT_FOLLOWED: TurnOutcome = { known: 'lost', why: 'it was not followed to its end' };
 
 /** Polls until there is an outcome. */
 async function follow(
@@ -61,7 +61,7 @@ async function follow(
     if (outcome) return outcome;
     await wait(clock, pauseMs, signal);
   }
-  return GIVEN_UP;
+  return NOT_FOLLOWED;
 }
 
 export type DaemonTurn = DaemonAddress & {
@@ -76,7 +76,7 @@ export type DaemonTurn = DaemonAddress & {
  * accepted it.
  */
 export function turnOfDaemon({ dispatcher, clock, url, token, accepted }: DaemonTurn): WokenTurn {
-  if (!accepted) return { by: 'daemon', outcome: async () => ({ known: 'accepted', why: noWord(url) }) };
+  if (!accepted) return { by: 'daemon', outcome: async () => ({ known: 'accepted', why: noResult(url) }) };
   return {
     by: 'daemon',
     outcome(signal) {
@@ -94,7 +94,7 @@ export function turnOfDaemon({ dispatcher, clock, url, token, accepted }: Daemon
   };
 }
 
-const noWord = (url: string) => `the daemon at ${url} accepted it, and does not report how its turns end`;
+const noResult = (url: string) => `the daemon at ${url} accepted it, and does not report how its turns end`;
 
 /** A daemon's state of a turn; `undefined` while it continues. */
 function outcomeOf(text: string, status: number, url: string): TurnOutcome | undefined {
@@ -105,17 +105,17 @@ function outcomeOf(text: string, status: number, url: string): TurnOutcome | und
     if (!(error instanceof ReveilleError)) throw error;
     // It may be restarting or overloaded.
     if (status >= 500 || status === 429) return undefined;
-    return { known: 'accepted', why: noWord(url) };
+    return { known: 'accepted', why: noResult(url) };
   }
   const turn = turnViewSchema.safeParse(data);
-  if (!turn.success) return { known: 'accepted', why: noWord(url) };
+  if (!turn.success) return { known: 'accepted', why: noResult(url) };
   const { status: end, reply, error, model, retry_at: until } = turn.data;
   if (until !== undefined) return { known: 'waits', why: error ?? 'the model did not answer', until };
   if (UNFINISHED.has(end)) return undefined;
   return { known: 'end', status: end, reply, error, model };
 }
 
-export type KeptTurn = Pick<WokenTurn, 'by'> & {
+export type RecordedTurn = Pick<WokenTurn, 'by'> & {
   preset: string;
   clock: Clock;
   /** Reads the recorded turn. */
@@ -123,7 +123,7 @@ export type KeptTurn = Pick<WokenTurn, 'by'> & {
 };
 
 /** The turn of an agent without a daemon, from the router's record. */
-export function turnOnRecord({ by, preset, clock, read }: KeptTurn): WokenTurn {
+export function recordedTurn({ by, preset, clock, read }: RecordedTurn): WokenTurn {
   const look = (): TurnOutcome | undefined => {
     const turn = read();
     if (!turn) return { known: 'lost', why: 'the router has no record of it any more' };

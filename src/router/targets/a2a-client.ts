@@ -22,9 +22,9 @@ export type Task = {
   /** In lower case, without its prefix: `input_required`. */
   state: string;
   /** The text of the artifacts, in their order. */
-  words: string | undefined;
+  artifactText: string | undefined;
   /** The text of the status. */
-  said: string | undefined;
+  statusText: string | undefined;
 };
 
 /** A direct answer without a task. */
@@ -36,7 +36,7 @@ export type Reply =
   | {
       result: 'answered';
       status: number;
-      said: string;
+      summary: string;
       retryAfterSeconds: number | undefined;
       task?: Task | undefined;
       message?: DirectAnswer | undefined;
@@ -47,7 +47,7 @@ export type Connection =
   | { result: 'connected'; agent: A2aAgent }
   | Exclude<CallResult, { result: 'answered' }>
   /** The agent, or a proxy before it, requests a later retry. */
-  | { result: 'busy'; said: string; retryAfterSeconds: number | undefined }
+  | { result: 'busy'; summary: string; retryAfterSeconds: number | undefined }
   /** The card has no usable interface. */
   | { result: 'unusable'; why: string };
 
@@ -81,7 +81,7 @@ const STATES: Readonly<Record<TaskState, string | undefined>> = {
 };
 
 /** A `fetch` for the SDK, and the result of its last call: the SDK's errors do not show whether a request was sent. */
-function carrier({ dispatcher, token }: A2aAddress, signal: AbortSignal, maxBytes?: number) {
+function transport({ dispatcher, token }: A2aAddress, signal: AbortSignal, maxBytes?: number) {
   let last: CallResult | undefined;
   const fetchImpl: typeof fetch = async (input, init) => {
     last = await call(dispatcher, {
@@ -150,13 +150,13 @@ function choose(
   shared: boolean,
 ): AgentInterface | string | undefined {
   const address = new URL(url);
-  const near = interfaces.filter((one) => originOf(new URL(one.url)) === originOf(address));
-  const named = near.filter((one) => pathOf(new URL(one.url)) === pathOf(address));
+  const sameOrigin = interfaces.filter((one) => originOf(new URL(one.url)) === originOf(address));
+  const named = sameOrigin.filter((one) => pathOf(new URL(one.url)) === pathOf(address));
   if (shared && named.length === 0) return undefined;
   const isSupported = ({ protocolBinding }: AgentInterface) =>
     BINDINGS.some((binding) => binding === protocolBinding.toUpperCase());
   const isCurrent = ({ protocolVersion }: AgentInterface) => protocolVersion === '1.0';
-  const usable = (named.some(isSupported) ? named : near).filter(isSupported);
+  const usable = (named.some(isSupported) ? named : sameOrigin).filter(isSupported);
   const chosen = usable.find(isCurrent) ?? usable[0];
   if (chosen !== undefined) {
     // The host is the registered one, whatever host the card names.
@@ -195,12 +195,12 @@ export class A2aAgent {
   static async connect(address: A2aAddress, signal: AbortSignal): Promise<Connection> {
     const { url } = address;
     for (const { card, shared } of cardAddresses(url)) {
-      const { fetchImpl, last } = carrier(address, signal, CARD_BYTES);
+      const { fetchImpl, last } = transport(address, signal, CARD_BYTES);
       await fetchImpl(card, { headers: { 'A2A-Version': '1.0' } }).catch(() => {});
       const answer = last()!;
       if (answer.result !== 'answered') return answer;
-      const { status, json, said, retryAfterSeconds } = answer;
-      if (LATER.has(status)) return { result: 'busy', said, retryAfterSeconds };
+      const { status, json, summary, retryAfterSeconds } = answer;
+      if (LATER.has(status)) return { result: 'busy', summary, retryAfterSeconds };
       const interfaces = status === 200 && json ? await interfacesOf(json) : [];
       if (interfaces.length === 0) continue;
       const chosen = choose(url, interfaces, shared);
@@ -214,7 +214,7 @@ export class A2aAgent {
   /** Sends a message; the agent need not keep the connection until its task has ended. */
   send(given: { messageId: string; contextId: string | undefined; text: string }, signal: AbortSignal): Promise<Reply> {
     const part = { content: { $case: 'text' as const, value: given.text }, metadata: undefined };
-    return this.#ask(signal, async (client) => {
+    return this.#request(signal, async (client) => {
       const message: Message = {
         messageId: given.messageId,
         contextId: given.contextId ?? '',
@@ -230,12 +230,12 @@ export class A2aAgent {
   }
 
   task(id: string, signal: AbortSignal): Promise<Reply> {
-    return this.#ask(signal, (client) => client.getTask({ tenant: '', id, historyLength: undefined }, { signal }));
+    return this.#request(signal, (client) => client.getTask({ tenant: '', id, historyLength: undefined }, { signal }));
   }
 
-  async #ask(signal: AbortSignal, work: (client: Client) => Promise<Message | SdkTask>): Promise<Reply> {
+  async #request(signal: AbortSignal, work: (client: Client) => Promise<Message | SdkTask>): Promise<Reply> {
     const { ClientFactory, JsonRpcTransportFactory, RestTransportFactory } = await sdk();
-    const { fetchImpl, last } = carrier(this.#address, signal);
+    const { fetchImpl, last } = transport(this.#address, signal);
     const options = { fetchImpl, ...LEGACY };
     const factory = new ClientFactory({
       transports: [new RestTransportFactory(options), new JsonRpcTransportFactory(options)],
@@ -251,8 +251,8 @@ export class A2aAgent {
     });
     const answer = last()!;
     if (answer.result !== 'answered') return answer;
-    const { status, said, retryAfterSeconds, json } = answer;
-    const head = { result: 'answered' as const, status, said, retryAfterSeconds };
+    const { status, summary, retryAfterSeconds, json } = answer;
+    const head = { result: 'answered' as const, status, summary, retryAfterSeconds };
     const refusal = refusalOf(json, [this.#address.token]);
     if (refusal) return { ...head, ...refusal, status: status > 299 ? status : refusal.status };
     if (value === undefined || status > 299) return head;
@@ -262,9 +262,12 @@ export class A2aAgent {
     }
     if (!isPathSegment(value.id) || value.status === undefined) return head;
     const state = STATES[value.status.state] ?? givenState(json) ?? 'unrecognized';
-    const words = value.artifacts.flatMap((artifact) => textOf(artifact) ?? []).join('\n\n') || undefined;
-    const spoken = value.status.message && textOf(value.status.message);
-    return { ...head, task: { id: value.id, contextId: value.contextId || undefined, state, words, said: spoken } };
+    const artifactText = value.artifacts.flatMap((artifact) => textOf(artifact) ?? []).join('\n\n') || undefined;
+    const statusText = value.status.message && textOf(value.status.message);
+    return {
+      ...head,
+      task: { id: value.id, contextId: value.contextId || undefined, state, artifactText, statusText },
+    };
   }
 }
 
@@ -274,12 +277,12 @@ function textOf({ parts }: { parts: Message['parts'] }): string | undefined {
 }
 
 /** A JSON-RPC error, which has the status 200. */
-function refusalOf(json: unknown, secrets: readonly string[]): { status: number; said: string } | undefined {
+function refusalOf(json: unknown, secrets: readonly string[]): { status: number; summary: string } | undefined {
   if (!isObject(json) || json.jsonrpc === undefined || !isObject(json.error)) return undefined;
   const { code } = json.error;
   const status = code === TASK_NOT_FOUND ? 404 : code === INTERNAL_ERROR ? 500 : 400;
   const message = oneLine((textAt(json.error, 'message') ?? '').slice(0, 4096), secrets);
-  return { status, said: `the JSON-RPC error ${typeof code === 'number' ? code : 'without a code'}: ${message}` };
+  return { status, summary: `the JSON-RPC error ${typeof code === 'number' ? code : 'without a code'}: ${message}` };
 }
 
 /** The raw state, if the SDK does not know it. Some agents write `input-required`, which is normalized. */

@@ -29,7 +29,7 @@ export type Answered = {
   text: string;
   retryAfterSeconds: number | undefined;
   /** The status with the beginning of the body, for errors. */
-  said: string;
+  summary: string;
 };
 
 export type CallResult =
@@ -67,7 +67,7 @@ export async function call(dispatcher: Dispatcher, request: CallRequest): Promis
   if (outcome.result === 'unknown') return { result: 'unknown', why: reasonOf(outcome.error) };
   const { status } = outcome;
   const text = outcome.body.toString('utf8');
-  const words = oneLine(text.slice(0, 4096), secrets);
+  const beginning = oneLine(text.slice(0, 4096), secrets);
   const redirected = status >= 300 && status <= 399 ? ' (redirects are not followed)' : '';
   return {
     result: 'answered',
@@ -75,7 +75,7 @@ export async function call(dispatcher: Dispatcher, request: CallRequest): Promis
     text,
     ...(outcome.truncated ? { json: undefined, list: undefined } : parsed(text)),
     retryAfterSeconds: retryAfterOf(outcome.headers['retry-after']),
-    said: `${status}${redirected}${words === '' ? '' : `: ${words}`}`,
+    summary: `${status}${redirected}${beginning === '' ? '' : `: ${beginning}`}`,
   };
 }
 

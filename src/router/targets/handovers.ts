@@ -4,13 +4,13 @@ import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Wake } from '../../wire/wake.ts';
 import { MachineUnavailable } from '../providers/provider.ts';
-import type { DirectTarget, Handover } from './target.ts';
+import type { DeliveryOutcome, DirectTarget } from './target.ts';
 import type { Turn } from './turn.ts';
 import { type OnStage, stageOf } from './turn.ts';
 import type { TurnStore } from './turn-store.ts';
-import { framedWords } from './words.ts';
+import { framedPrompt } from './words.ts';
 
-type HandoversOptions = {
+type DirectDeliveriesOptions = {
   store: TurnStore;
   clock: Clock;
   log: Logger;
@@ -19,12 +19,12 @@ type HandoversOptions = {
   suspend: (userId: string, why: string) => Promise<void>;
 };
 
-export class Handovers {
-  readonly #options: HandoversOptions;
+export class DirectDeliveries {
+  readonly #options: DirectDeliveriesOptions;
   /** Under way, by user and fire. */
   readonly #underWay = new Map<string, Promise<Turn>>();
 
-  constructor(options: HandoversOptions) {
+  constructor(options: DirectDeliveriesOptions) {
     this.#options = options;
   }
 
@@ -35,14 +35,14 @@ export class Handovers {
    * @throws ReveilleError 410 when the receiver is permanently gone, 502 when the wake was rejected or may have
    *   arrived, 503 when no turn began
    */
-  async handOver(target: DirectTarget, wake: Wake, turn: Turn, deadline: AbortSignal): Promise<Turn> {
+  async deliver(target: DirectTarget, wake: Wake, turn: Turn, deadline: AbortSignal): Promise<Turn> {
     const key = `${turn.userId} ${turn.fireId}`;
     const first = this.#underWay.get(key);
     if (first) return await first;
-    const handover = this.#deliver(target, wake, turn, deadline);
-    this.#underWay.set(key, handover);
+    const outcome = this.#deliver(target, wake, turn, deadline);
+    this.#underWay.set(key, outcome);
     try {
-      return await handover;
+      return await outcome;
     } finally {
       this.#underWay.delete(key);
     }
@@ -51,12 +51,12 @@ export class Handovers {
   async #deliver(target: DirectTarget, wake: Wake, turn: Turn, deadline: AbortSignal): Promise<Turn> {
     const { store, clock, log, onStage, suspend } = this.#options;
     // The receiver compares contents, and an attempt that is repeated after a restart has no reason.
-    const words = framedWords({ ...turn, lateBecause: undefined });
-    const handover = await target.deliver(wake, turn, words, deadline);
-    if (handover.result === 'gone') await suspend(turn.userId, handover.why);
-    if (handover.result !== 'accepted') throw refusalOf(handover);
+    const prompt = framedPrompt({ ...turn, lateBecause: undefined });
+    const outcome = await target.deliver(wake, turn, prompt, deadline);
+    if (outcome.result === 'gone') await suspend(turn.userId, outcome.why);
+    if (outcome.result !== 'accepted') throw refusalOf(outcome);
     const now = clock.now();
-    const { handle } = handover;
+    const { handle } = outcome;
     try {
       await store.accept({ ...turn, status: 'accepted', handle, startedAt: now, finishedAt: now });
     } catch (err) {
@@ -68,11 +68,11 @@ export class Handovers {
   }
 }
 
-function refusalOf(handover: Exclude<Handover, { result: 'accepted' }>): ReveilleError {
-  const { why } = handover;
-  switch (handover.result) {
+function refusalOf(outcome: Exclude<DeliveryOutcome, { result: 'accepted' }>): ReveilleError {
+  const { why } = outcome;
+  switch (outcome.result) {
     case 'not_started': {
-      const { retryAfterSeconds } = handover;
+      const { retryAfterSeconds } = outcome;
       return new ReveilleError('unavailable', why, retryAfterSeconds === undefined ? {} : { retryAfterSeconds });
     }
     case 'not_there':

@@ -5,15 +5,15 @@
  */
 
 /** `id` identifies the turn; ids sort by their time of acceptance. */
-export type Entry = { id: string; userId: string; lane: string; notBefore: number };
+export type QueuedTurn = { id: string; userId: string; queue: string; notBefore: number };
 
-type Lane = { waiting: Entry[]; running: Entry | undefined };
+type ConversationQueue = { waiting: QueuedTurn[]; running: QueuedTurn | undefined };
 
-type User = { lanes: Map<string, Lane>; running: number };
+type UserQueues = { queues: Map<string, ConversationQueue>; running: number };
 
-export class Lanes {
+export class TurnQueues {
   readonly #perUser: number;
-  readonly #users = new Map<string, User>();
+  readonly #users = new Map<string, UserQueues>();
 
   /** @param perUser the most concurrent turns of one user */
   constructor(perUser: number) {
@@ -21,26 +21,26 @@ export class Lanes {
   }
 
   /** Adds a turn that waits for its time. */
-  add(entry: Entry): void {
-    this.#lane(entry).waiting.push(entry);
+  add(entry: QueuedTurn): void {
+    this.#queueOf(entry).waiting.push(entry);
   }
 
   /** Adds a turn that runs already. */
-  occupy(entry: Entry): void {
-    this.#lane(entry).running = entry;
+  occupy(entry: QueuedTurn): void {
+    this.#queueOf(entry).running = entry;
     this.#users.get(entry.userId)!.running++;
   }
 
   /** The turns that may begin now; they count as running from here on. */
-  take(now: number): Entry[] {
-    const taken: Entry[] = [];
+  take(now: number): QueuedTurn[] {
+    const taken: QueuedTurn[] = [];
     for (const user of this.#users.values()) {
-      const free = [...user.lanes.values()].filter(({ running, waiting }) => !running && waiting.length > 0);
+      const free = [...user.queues.values()].filter(({ running, waiting }) => !running && waiting.length > 0);
       const due = free.filter(({ waiting }) => waiting[0]!.notBefore <= now);
       due.sort((one, other) => (one.waiting[0]!.id < other.waiting[0]!.id ? -1 : 1));
-      for (const lane of due.slice(0, Math.max(0, this.#perUser - user.running))) {
-        const first = lane.waiting.shift()!;
-        lane.running = first;
+      for (const queue of due.slice(0, Math.max(0, this.#perUser - user.running))) {
+        const first = queue.waiting.shift()!;
+        queue.running = first;
         user.running++;
         taken.push(first);
       }
@@ -51,9 +51,9 @@ export class Lanes {
   /** When the next turn becomes due that only waits for its time; `undefined` when there is none. */
   nextAt(): number | undefined {
     let next: number | undefined;
-    for (const { lanes, running } of this.#users.values()) {
+    for (const { queues, running } of this.#users.values()) {
       if (running >= this.#perUser) continue;
-      for (const { running: busy, waiting } of lanes.values()) {
+      for (const { running: busy, waiting } of queues.values()) {
         const at = busy ? undefined : waiting[0]?.notBefore;
         if (at !== undefined && (next === undefined || at < next)) next = at;
       }
@@ -62,51 +62,51 @@ export class Lanes {
   }
 
   /** The turn has ended. */
-  release(entry: Entry): void {
+  release(entry: QueuedTurn): void {
     this.#leave(entry);
     this.#forget(entry);
   }
 
   /** The turn did not begin; it is the first of its conversation again. */
-  putBack(entry: Entry, notBefore: number): void {
+  putBack(entry: QueuedTurn, notBefore: number): void {
     this.#leave(entry);
-    this.#lane(entry).waiting.unshift({ ...entry, notBefore });
+    this.#queueOf(entry).waiting.unshift({ ...entry, notBefore });
   }
 
   /** The number of waiting turns of a conversation. */
-  waiting({ userId, lane }: Pick<Entry, 'userId' | 'lane'>): number {
-    return this.#users.get(userId)?.lanes.get(lane)?.waiting.length ?? 0;
+  waiting({ userId, queue }: Pick<QueuedTurn, 'userId' | 'queue'>): number {
+    return this.#users.get(userId)?.queues.get(queue)?.waiting.length ?? 0;
   }
 
   /** The number of waiting turns of a user. */
   waitingOf(userId: string): number {
-    const lanes = this.#users.get(userId)?.lanes.values() ?? [];
-    return [...lanes].reduce((sum, { waiting }) => sum + waiting.length, 0);
+    const queues = this.#users.get(userId)?.queues.values() ?? [];
+    return [...queues].reduce((sum, { waiting }) => sum + waiting.length, 0);
   }
 
-  #lane({ userId, lane: name }: Entry): Lane {
+  #queueOf({ userId, queue: name }: QueuedTurn): ConversationQueue {
     let user = this.#users.get(userId);
     if (!user) {
-      user = { lanes: new Map(), running: 0 };
+      user = { queues: new Map(), running: 0 };
       this.#users.set(userId, user);
     }
-    let lane = user.lanes.get(name);
-    if (!lane) {
-      lane = { waiting: [], running: undefined };
-      user.lanes.set(name, lane);
+    let queue = user.queues.get(name);
+    if (!queue) {
+      queue = { waiting: [], running: undefined };
+      user.queues.set(name, queue);
     }
-    return lane;
+    return queue;
   }
 
-  #leave({ userId, lane }: Entry): void {
+  #leave({ userId, queue }: QueuedTurn): void {
     const user = this.#users.get(userId)!;
-    user.lanes.get(lane)!.running = undefined;
+    user.queues.get(queue)!.running = undefined;
     user.running--;
   }
 
-  #forget({ userId, lane: name }: Entry): void {
+  #forget({ userId, queue: name }: QueuedTurn): void {
     const user = this.#users.get(userId)!;
-    if (user.lanes.get(name)!.waiting.length === 0) user.lanes.delete(name);
-    if (user.lanes.size === 0) this.#users.delete(userId);
+    if (user.queues.get(name)!.waiting.length === 0) user.queues.delete(name);
+    if (user.queues.size === 0) this.#users.delete(userId);
   }
 }

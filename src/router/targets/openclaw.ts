@@ -8,7 +8,7 @@ import { below } from '../../kit/http/exchange.ts';
 import { ANSWER_MAX_BYTES } from '../../neo/client.ts';
 import { call, within } from './call.ts';
 import type { PresetOf } from './preset.ts';
-import type { DirectTarget, Handover, TargetMaker } from './target.ts';
+import type { DeliveryOutcome, DirectTarget, TargetMaker } from './target.ts';
 
 export type OpenclawOptions = { dispatcher: Dispatcher; clock: Clock };
 
@@ -21,7 +21,7 @@ export function openclawTarget({
   clock,
 }: OpenclawOptions): TargetMaker<PresetOf<'openclaw'>, DirectTarget> {
   return (preset, { spec, token }) => ({
-    async deliver(wake, turn, words, signal): Promise<Handover> {
+    async deliver(wake, turn, words, signal): Promise<DeliveryOutcome> {
       const seconds = spec.timeout_seconds ?? preset.timeout_seconds ?? DEFAULT_TIMEOUT_SECONDS;
       const limit = within(clock, seconds * 1000, signal);
       const answer = await call(dispatcher, {
@@ -44,11 +44,11 @@ export function openclawTarget({
       limit.cancel();
       if (answer.result === 'unsent') return { result: 'not_there', why: `the gateway was not reached: ${answer.why}` };
       if (answer.result === 'unknown') return { result: 'unknown', why: `the gateway did not answer: ${answer.why}` };
-      const { status, json, said, retryAfterSeconds } = answer;
+      const { status, json, summary, retryAfterSeconds } = answer;
       if (status >= 200 && status <= 299) {
         return { result: 'accepted', handle: typeof json?.runId === 'string' ? json.runId : undefined };
       }
-      const why = `the gateway answered ${said}`;
+      const why = `the gateway answered ${summary}`;
       if (NOT_BEGUN.has(status)) return { result: 'not_started', why, retryAfterSeconds };
       return status >= 500 ? { result: 'unknown', why } : { result: 'refused', why };
     },

@@ -14,7 +14,7 @@ import { MachineUnavailable } from '../providers/provider.ts';
 import { type Answered, type CallResult, call, within } from './call.ts';
 import type { PresetOf } from './preset.ts';
 import { isObject, textAt } from './readers.ts';
-import { type Attempt, Ended, type Outcome, type TargetMaker, type TurnTarget } from './target.ts';
+import { type Attempt, type Outcome, type TargetMaker, TurnEnd, type TurnTarget } from './target.ts';
 import { boundedReply } from './verdict.ts';
 
 type OpencodeOptions = { dispatcher: Dispatcher; clock: Clock };
@@ -23,13 +23,13 @@ type Preset = PresetOf<'opencode'>;
 
 const DEFAULT_TIMEOUT_SECONDS = 3600;
 /** The time limit of all calls except the turn itself, milliseconds. */
-const ASK_MS = 15_000;
+const REQUEST_MS = 15_000;
 /** The number of newest messages of a session that are read. */
-const LOOK_MESSAGES = 100;
-const FIRST_LOOK_MS = 500;
-const LONGEST_LOOK_MS = 10_000;
+const MOST_MESSAGES = 100;
+const FIRST_POLL_MS = 500;
+const LONGEST_POLL_MS = 10_000;
 /** How often a missing message, or an idle session without an answer, is queried again before it is believed. */
-const SURE_LOOKS = 3;
+const CONFIRMING_POLLS = 3;
 
 const busy = (why: string): Outcome => ({ result: 'not_started', why });
 
@@ -45,10 +45,10 @@ class OpencodeTarget implements TurnTarget {
     this.#machine = machine;
   }
 
-  async check(_words: string, cwd: string | undefined): Promise<void> {
-    const answer = await this.#ask('GET', '/session/status', cwd, undefined, new AbortController().signal);
+  async check(_prompt: string, cwd: string | undefined): Promise<void> {
+    const answer = await this.#request('GET', '/session/status', cwd, undefined, new AbortController().signal);
     if (answer.result === 'answered' && answer.status !== 401 && answer.status !== 403) return;
-    const why = answer.result === 'answered' ? `it answered ${answer.said}` : answer.why;
+    const why = answer.result === 'answered' ? `it answered ${answer.summary}` : answer.why;
     const remedy = 'start it with: opencode serve; give its password as --token';
     const message = `the OpenCode server at ${this.#machine.spec.url} cannot be used (${why}); ${remedy}`;
     throw answer.result === 'unsent' ? new MachineUnavailable(message) : new ReveilleError('unavailable', message);
@@ -62,13 +62,14 @@ class OpencodeTarget implements TurnTarget {
     if (state === 'busy') return busy('the session is busy with another turn');
     const id = opencodeMessageId(attempt.turn.fireId, attempt.turn.scheduledFor);
     await attempt.begin();
-    if (!(await attempt.name({ session, handle: id }))) return busy('the router could not store the id of the message');
+    if (!(await attempt.storeNames({ session, handle: id })))
+      return busy('the router could not store the id of the message');
     const limit = within(this.#options.clock, this.#leftMs(attempt), signal);
-    const body = JSON.stringify({ messageID: id, parts: [{ type: 'text', text: attempt.words }] });
+    const body = JSON.stringify({ messageID: id, parts: [{ type: 'text', text: attempt.prompt }] });
     const answer = await this.#call('POST', `${sessionPath(session)}/message`, cwd, body, limit.signal);
     limit.cancel();
     if (answer.result === 'unsent') return busy(`the server was not reached: ${answer.why}`);
-    const outcome = answer.result === 'answered' ? whatItSays(answer, session) : undefined;
+    const outcome = answer.result === 'answered' ? certainOutcomeOf(answer, session) : undefined;
     return outcome ?? (await this.#follow(session, id, attempt));
   }
 
@@ -85,17 +86,17 @@ class OpencodeTarget implements TurnTarget {
 
   async #newSession({ turn, cwd, signal }: Attempt): Promise<string | Outcome> {
     const body = JSON.stringify({ title: turn.label ?? 'Woken by Reveille' });
-    const answer = await this.#ask('POST', '/session', cwd, body, signal);
+    const answer = await this.#request('POST', '/session', cwd, body, signal);
     if (answer.result !== 'answered') return busy(`no session could be created: ${answer.why}`);
     if (answer.status <= 299 && typeof answer.json?.id === 'string' && isPathSegment(answer.json.id))
       return answer.json.id;
-    const why = `no session could be created; the server answered ${answer.said}`;
+    const why = `no session could be created; the server answered ${answer.summary}`;
     return answer.status >= 500 ? busy(why) : { result: 'failed', error: why };
   }
 
   /** If the server cannot report whether it is busy, the message itself shows it. */
   async #stateOf(session: string, cwd: string | undefined, signal: AbortSignal): Promise<'busy' | 'idle' | undefined> {
-    const answer = await this.#ask('GET', '/session/status', cwd, undefined, signal);
+    const answer = await this.#request('GET', '/session/status', cwd, undefined, signal);
     if (answer.result !== 'answered' || answer.status !== 200 || !answer.json) return undefined;
     const status = answer.json[session];
     return isObject(status) && typeof status.type === 'string' && status.type !== 'idle' ? 'busy' : 'idle';
@@ -109,12 +110,12 @@ class OpencodeTarget implements TurnTarget {
     let absent = 0;
     let idle = 0;
     let trouble = 'there was no answer about it';
-    for (let pauseMs = FIRST_LOOK_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_LOOK_MS)) {
+    for (let pauseMs = FIRST_POLL_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_POLL_MS)) {
       if (signal.aborted) return unknown(`the turn may still run: it was given up when it ${reasonIn(signal)}`);
       const state = await this.#stateOf(session, cwd, signal);
-      const answer = await this.#ask(
+      const answer = await this.#request(
         'GET',
-        `${sessionPath(session)}/message?limit=${LOOK_MESSAGES}`,
+        `${sessionPath(session)}/message?limit=${MOST_MESSAGES}`,
         cwd,
         undefined,
         signal,
@@ -122,12 +123,12 @@ class OpencodeTarget implements TurnTarget {
       if (answer.result === 'answered' && answer.status === 404)
         return unknown('the session was deleted with its turn');
       if (answer.result === 'answered' && answer.list) {
-        const { arrived, answer: said, over } = findTurn(answer.list, id);
+        const { arrived, answer: found, over } = findTurn(answer.list, id);
         absent = arrived ? 0 : absent + 1;
-        if (absent >= SURE_LOOKS) return busy('the message did not arrive');
-        if (said && (over || state === 'idle')) return outcomeOf(said, session);
+        if (absent >= CONFIRMING_POLLS) return busy('the message did not arrive');
+        if (found && (over || state === 'idle')) return outcomeOf(found, session);
         idle = arrived && state === 'idle' ? idle + 1 : 0;
-        if (idle >= SURE_LOOKS)
+        if (idle >= CONFIRMING_POLLS)
           return {
             result: 'failed',
             session,
@@ -135,7 +136,7 @@ class OpencodeTarget implements TurnTarget {
           };
         trouble = 'the session is still running';
       } else {
-        trouble = answer.result === 'answered' ? `the server answered ${answer.said}` : answer.why;
+        trouble = answer.result === 'answered' ? `the server answered ${answer.summary}` : answer.why;
       }
       if (this.#leftMs(attempt) <= 0) return unknown(`no answer within the time for a turn (${trouble})`);
       await wait(clock, pauseMs, signal);
@@ -147,14 +148,14 @@ class OpencodeTarget implements TurnTarget {
     return startedAt + seconds * 1000 - this.#options.clock.now();
   }
 
-  async #ask(
+  async #request(
     method: 'GET' | 'POST',
     path: string,
     cwd: string | undefined,
     body: string | undefined,
     signal: AbortSignal,
   ): Promise<CallResult> {
-    const limit = within(this.#options.clock, ASK_MS, signal);
+    const limit = within(this.#options.clock, REQUEST_MS, signal);
     const answer = await this.#call(method, path, cwd, body, limit.signal);
     limit.cancel();
     return answer;
@@ -187,18 +188,18 @@ class OpencodeTarget implements TurnTarget {
 
 const sessionPath = (session: string) => `/session/${pathSegment(session)}`;
 
-const reasonIn = ({ reason }: AbortSignal) => (reason instanceof Ended ? reason.message : String(reason));
+const reasonIn = ({ reason }: AbortSignal) => (reason instanceof TurnEnd ? reason.message : String(reason));
 
 /** The certain outcome from the answer to a message; otherwise the session is queried. */
-function whatItSays(answer: Answered, session: string): Outcome | undefined {
-  const { status, json, said } = answer;
+function certainOutcomeOf(answer: Answered, session: string): Outcome | undefined {
+  const { status, json, summary } = answer;
   if (status <= 299) {
     const message = messageOf(json);
     return message?.info.role === 'assistant' ? outcomeOf(message, session) : undefined;
   }
-  if (status === 404) return { result: 'no_session', why: `the server answered ${said}` };
-  if (status === 409 || status === 429 || status === 503) return busy(`the server answered ${said}`);
-  return status <= 499 ? { result: 'failed', session, error: `the server refused the message: ${said}` } : undefined;
+  if (status === 404) return { result: 'no_session', why: `the server answered ${summary}` };
+  if (status === 409 || status === 429 || status === 503) return busy(`the server answered ${summary}`);
+  return status <= 499 ? { result: 'failed', session, error: `the server refused the message: ${summary}` } : undefined;
 }
 
 export function opencodeTarget(options: OpencodeOptions): TargetMaker<Preset, TurnTarget> {
@@ -245,8 +246,8 @@ const replyOf = ({ parts }: Message): string =>
 function errorOf({ info }: Message): string | undefined {
   if (!isObject(info.error)) return undefined;
   const name = textAt(info.error, 'name') ?? 'an error';
-  const said = isObject(info.error.data) ? textAt(info.error.data, 'message') : undefined;
-  return said === undefined ? name : `${name}: ${said}`;
+  const detail = isObject(info.error.data) ? textAt(info.error.data, 'message') : undefined;
+  return detail === undefined ? name : `${name}: ${detail}`;
 }
 
 /** The outcome of the turn from an assistant's message. */

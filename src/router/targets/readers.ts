@@ -18,7 +18,7 @@ export type Reading = {
   session?: string | undefined;
   reply?: string | undefined;
   began: boolean;
-  complaint?: string | undefined;
+  errorText?: string | undefined;
 } & ({ verdict: 'done' } | { verdict: 'failed'; error: string } | { verdict: 'none' });
 
 /** Pure. */
@@ -60,7 +60,11 @@ function lastObject(text: string): Record<string, unknown> | undefined {
   const last = jsonLines(text).at(-1);
   if (last) return last;
   // Pretty-printed after one or two lines of warnings.
-  for (let at = text.indexOf('\n{'), tries = 0; at >= 0 && tries < 16; at = text.indexOf('\n{', at + 1), tries++) {
+  for (
+    let at = text.indexOf('\n{'), candidates = 0;
+    at >= 0 && candidates < 16;
+    at = text.indexOf('\n{', at + 1), candidates++
+  ) {
     const rest = objectOf(text.slice(at + 1).trim());
     if (rest) return rest;
   }
@@ -98,7 +102,7 @@ function deniedTools(denials: readonly unknown[]): string {
   return [...counts].map(([name, count]) => (count === 1 ? name : `${name} (${count} times)`)).join(', ');
 }
 
-function complaintOf(result: Record<string, unknown>, reply: string | undefined): string {
+function errorTextOf(result: Record<string, unknown>, reply: string | undefined): string {
   const errors = Array.isArray(result.errors) ? result.errors.filter((error) => typeof error === 'string') : [];
   return errors.length > 0 ? errors.join('; ') : (reply ?? 'it gave no reason');
 }
@@ -113,8 +117,8 @@ const readClaudeJson: Reader = ({ stdout }) => {
   if (result.is_error === true || subtype !== 'success') {
     const kind = subtype === 'success' ? 'an error' : subtype;
     // The error is in the member of the answer.
-    const said = result.is_error === true && subtype === 'success' ? { ...read, reply: undefined } : read;
-    return { ...said, verdict: 'failed', error: `claude reports ${kind}: ${complaintOf(result, reply)}` };
+    const answered = result.is_error === true && subtype === 'success' ? { ...read, reply: undefined } : read;
+    return { ...answered, verdict: 'failed', error: `claude reports ${kind}: ${errorTextOf(result, reply)}` };
   }
   const denials = Array.isArray(result.permission_denials) ? result.permission_denials : [];
   if (denials.length > 0) {
@@ -134,7 +138,7 @@ const kindOf = (item: Record<string, unknown>) => item.type ?? item.item_type;
 
 const isMessage = (item: Record<string, unknown>) => /^(agent|assistant)_message$/.test(String(kindOf(item)));
 
-const words = (value: unknown): string | undefined =>
+const textOf = (value: unknown): string | undefined =>
   isObject(value) ? textAt(value, 'message') : typeof value === 'string' ? value : undefined;
 
 function next(reading: Reading, event: Record<string, unknown>): Reading {
@@ -144,9 +148,9 @@ function next(reading: Reading, event: Record<string, unknown>): Reading {
     case 'turn.completed':
       return { ...reading, verdict: 'done', began: true };
     case 'turn.failed':
-      return { ...reading, verdict: 'failed', error: words(event.error) ?? reading.complaint ?? 'no reason' };
+      return { ...reading, verdict: 'failed', error: textOf(event.error) ?? reading.errorText ?? 'no reason' };
     case 'error':
-      return { ...reading, complaint: words(event) ?? reading.complaint };
+      return { ...reading, errorText: textOf(event) ?? reading.errorText };
   }
   const item = itemOf(event);
   if (!item) return reading;
@@ -155,10 +159,10 @@ function next(reading: Reading, event: Record<string, unknown>): Reading {
 
 const readCodexJsonl: Reader = ({ stdout }) => {
   const reading = jsonLines(stdout.text).reduce<Reading>(next, { verdict: 'none', began: false });
-  const { complaint } = reading;
+  const { errorText } = reading;
   // An error that a turn recovers from precedes the turn's end; after one before the beginning no event follows.
-  if (reading.verdict === 'none' && !reading.began && complaint !== undefined)
-    return { ...reading, verdict: 'failed', error: `codex reports: ${complaint}` };
+  if (reading.verdict === 'none' && !reading.began && errorText !== undefined)
+    return { ...reading, verdict: 'failed', error: `codex reports: ${errorText}` };
   return reading.verdict === 'failed' ? { ...reading, error: `codex reports: ${reading.error}` } : reading;
 };
 
@@ -180,12 +184,12 @@ function answerOf({ stdout, stderr }: Output): Record<string, unknown> | undefin
   return known(lastObject(stdout.text)) ?? known(lastObject(stderr.text));
 }
 
-function geminiComplaintOf(answer: Record<string, unknown> | undefined, exit: Exit): string | undefined {
+function geminiErrorOf(answer: Record<string, unknown> | undefined, exit: Exit): string | undefined {
   const error = answer?.error;
-  const said = isObject(error) ? textAt(error, 'message') : typeof error === 'string' ? error : undefined;
+  const answered = isObject(error) ? textAt(error, 'message') : typeof error === 'string' ? error : undefined;
   const known = exit && 'code' in exit ? FAILURES[exit.code] : undefined;
-  if (known !== undefined) return said === undefined ? known : `${known}: ${said}`;
-  return error === undefined || error === null ? undefined : (said ?? 'an error without a message');
+  if (known !== undefined) return answered === undefined ? known : `${known}: ${answered}`;
+  return error === undefined || error === null ? undefined : (answered ?? 'an error without a message');
 }
 
 const readGeminiJson: Reader = (output, exit) => {
@@ -193,10 +197,10 @@ const readGeminiJson: Reader = (output, exit) => {
   const reply = answer && textAt(answer, 'response');
   const session = answer && (textAt(answer, 'session_id') ?? textAt(answer, 'sessionId'));
   const read = { session, reply, began: reply !== undefined };
-  const complaint = geminiComplaintOf(answer, exit);
+  const errorText = geminiErrorOf(answer, exit);
   const code = exit && 'code' in exit ? exit.code : undefined;
-  if (complaint !== undefined) {
-    return { ...read, verdict: 'failed', error: `gemini reports: ${complaint}${code ? ` (exit code ${code})` : ''}` };
+  if (errorText !== undefined) {
+    return { ...read, verdict: 'failed', error: `gemini reports: ${errorText}${code ? ` (exit code ${code})` : ''}` };
   }
   const ended = exit === undefined || code === 0;
   return ended && typeof answer?.response === 'string' ? { ...read, verdict: 'done' } : { ...read, verdict: 'none' };

@@ -26,18 +26,18 @@ async function readAt(file: FileHandle, from: number, to: number): Promise<Buffe
 }
 
 /** Beginning and end of a file, and the number of bytes between them. */
-async function endsOf(file: FileHandle): Promise<{ head: Buffer; tail: Buffer; between: number }> {
+async function readEnds(file: FileHandle): Promise<{ head: Buffer; tail: Buffer; between: number }> {
   const { size } = await file.stat();
   const head = await readAt(file, 0, Math.min(size, HEAD_BYTES));
   const from = Math.max(head.length, size - TAIL_BYTES);
   return { head, tail: await readAt(file, from, size), between: from - head.length };
 }
 
-const leftOut = (bytes: number) => Buffer.from(`\n[${bytes} bytes omitted]\n`);
+const omitted = (bytes: number) => Buffer.from(`\n[${bytes} bytes omitted]\n`);
 
 /** Invalid UTF-8, and a character that a cut divided, become U+FFFD. */
 function textOf({ head, tail, between }: { head: Buffer; tail: Buffer; between: number }): string {
-  return Buffer.concat(between === 0 ? [head, tail] : [head, leftOut(between), tail]).toString('utf8');
+  return Buffer.concat(between === 0 ? [head, tail] : [head, omitted(between), tail]).toString('utf8');
 }
 
 export class RunFiles {
@@ -102,7 +102,7 @@ export class RunFiles {
       throw thrown;
     }
     try {
-      const ends = await endsOf(file);
+      const ends = await readEnds(file);
       return { text: textOf(ends), whole: ends.between === 0 };
     } finally {
       await file.close();

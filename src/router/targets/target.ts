@@ -23,13 +23,13 @@ export type Outcome =
   | { result: 'no_session'; why: string };
 
 /** Why a turn is ended early; the reason of {@link Attempt.signal}. */
-export class Ended extends Error {}
+export class TurnEnd extends Error {}
 
 /** One attempt at a turn. */
 export type Attempt = {
   readonly turn: Turn;
   /** The prompt for the agent. */
-  readonly words: string;
+  readonly prompt: string;
   /** The conversation to continue; without it a new one begins. */
   readonly session: string | undefined;
   readonly cwd: string | undefined;
@@ -48,9 +48,9 @@ export type Attempt = {
    */
   begin(): Promise<void>;
   /** Records the attempt's process. Throws when it cannot be stored. */
-  born(pid: number, birth: string): void;
+  recordProcess(pid: number, birth: string): void;
   /** Stores the target's names of the conversation and the turn; resolves with whether they are on disk. */
-  name(names: { session?: string; handle?: string }): Promise<boolean>;
+  storeNames(names: { session?: string; handle?: string }): Promise<boolean>;
 };
 
 export type TurnTarget = {
@@ -64,7 +64,7 @@ export type TurnTarget = {
    *
    * Rejects with `unavailable` or `invalid_request` and a readable message when a requirement is missing.
    */
-  check(words: string, cwd: string | undefined): Promise<void>;
+  check(prompt: string, cwd: string | undefined): Promise<void>;
 
   /**
    * Begins a turn and waits for its end. Ends it when the signal aborts. Does not reject for failures of the target.
@@ -82,7 +82,7 @@ export type TurnTarget = {
 };
 
 /** The outcome of delivering a wake. */
-export type Handover =
+export type DeliveryOutcome =
   | { result: 'accepted'; handle?: string | undefined }
   /** No turn began; it may be tried again. */
   | { result: 'not_started'; why: string; retryAfterSeconds?: number | undefined }
@@ -97,7 +97,7 @@ export type Handover =
 
 export type DirectTarget = {
   /** @param signal ends the attempt; a wake that may have been sent by then is `unknown`. Never rejects. */
-  deliver(wake: Wake, turn: Turn, words: string, signal: AbortSignal): Promise<Handover>;
+  deliver(wake: Wake, turn: Turn, prompt: string, signal: AbortSignal): Promise<DeliveryOutcome>;
 };
 
 /** Creates the target of a machine. */

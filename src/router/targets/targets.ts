@@ -14,10 +14,10 @@ import type { Wake } from '../../wire/wake.ts';
 import type { CommandMachine, Machine } from '../machines/machine.ts';
 import type { CommandSpec } from '../providers/command.ts';
 import type { Separation } from '../providers/separation.ts';
-import { turnOnRecord, type WokenTurn } from '../woken-turn.ts';
+import { recordedTurn, type WokenTurn } from '../woken-turn.ts';
 import { a2aTarget } from './a2a.ts';
 import { Attempts, type Worker } from './attempts.ts';
-import { Handovers } from './handovers.ts';
+import { DirectDeliveries } from './handovers.ts';
 import { openclawTarget } from './openclaw.ts';
 import { opencodeTarget } from './opencode.ts';
 import type { Preset } from './preset.ts';
@@ -32,7 +32,7 @@ import { type Turn, turnOf } from './turn.ts';
 import { TurnStore } from './turn-store.ts';
 import { Turns } from './turns.ts';
 import { webhookTarget } from './webhook.ts';
-import { bareWords, framedWords } from './words.ts';
+import { barePrompt, framedPrompt } from './words.ts';
 
 type TargetsOptions = {
   /** The folder of the turns, and of the files of running ones. */
@@ -56,7 +56,7 @@ type TargetsOptions = {
 };
 
 /** The target of a wake, by the kind of the preset. */
-const TAKEN_BY: Readonly<Record<Preset['kind'], WokenTurn['by']>> = {
+const TARGET_TYPES: Readonly<Record<Preset['kind'], WokenTurn['by']>> = {
   terminal: 'program',
   opencode: 'server',
   a2a: 'server',
@@ -70,7 +70,7 @@ const RUNS_PER_USER = 4;
 const KEPT_MS = 30 * 24 * 3600 * 1000;
 const PRUNE_MS = 3600 * 1000;
 
-const GUARD_WORDS = {
+const GUARD_TEXTS = {
   who: 'the webhook',
   remedy: 'if that is intended, register the machine with --allow-private',
 };
@@ -83,7 +83,7 @@ export class Targets {
   readonly #client: GuardedClient;
   readonly #runFolder: string;
   readonly #makers;
-  readonly #handovers: Handovers;
+  readonly #directDeliveries: DirectDeliveries;
   readonly #sender: Outbox | undefined;
   #cancelPrune = () => {};
   #closed: Promise<void> | undefined;
@@ -97,7 +97,7 @@ export class Targets {
     const { dataDir, clock, log, dispatcher, environment, machineOf } = options;
     this.#options = options;
     this.#presets = new Presets(options.presetFolder);
-    this.#client = new GuardedClient(GUARD_WORDS, options.resolve);
+    this.#client = new GuardedClient(GUARD_TEXTS, options.resolve);
     this.#runFolder = `${dataDir}/runs`;
     this.#makers = {
       terminal: terminalTarget({ runFolder: this.#runFolder, environment, isolation: options.separation, clock, log }),
@@ -106,12 +106,18 @@ export class Targets {
       openclaw: openclawTarget({ dispatcher, clock }),
       webhook: webhookTarget({ client: this.#client, clock }),
     };
-    const { receipts } = options;
-    this.store = new TurnStore(dataDir, clock, receipts && (() => this.#sender?.wake()));
-    if (receipts)
-      this.#sender = createReceiptSender({ ...receipts, outbox: this.store.outbox, clock, log, random: Math.random });
+    const { receipts: turnReports } = options;
+    this.store = new TurnStore(dataDir, clock, turnReports && (() => this.#sender?.wake()));
+    if (turnReports)
+      this.#sender = createReceiptSender({
+        ...turnReports,
+        outbox: this.store.outbox,
+        clock,
+        log,
+        random: Math.random,
+      });
     const onStage = (stage: TurnStage) => {
-      if (stage.stage === 'turn_started') this.#noteStart(stage);
+      if (stage.stage === 'turn_started') this.#reportStart(stage);
       options.onStage?.(stage);
     };
     const shared = { store: this.store, clock, log, onStage };
@@ -120,7 +126,7 @@ export class Targets {
       if (worker) return worker;
       throw new ReveilleError('unavailable', `the preset ${machine.spec.preset} now has another kind`);
     };
-    this.#handovers = new Handovers({ ...shared, suspend: options.suspend });
+    this.#directDeliveries = new DirectDeliveries({ ...shared, suspend: options.suspend });
     const attempts = new Attempts({ ...shared, machineOf, workerOf });
     this.#turns = new Turns({ ...shared, attempts, perUser: RUNS_PER_USER });
   }
@@ -145,7 +151,7 @@ export class Targets {
    */
   async wake(machine: CommandMachine, wake: Wake, deadline: AbortSignal): Promise<DaemonAnswer> {
     const known = this.store.ofFire(machine.userId, wake.fire_id);
-    if (known) return acceptedAs(known, true);
+    if (known) return acceptedAnswer(known, true);
     const preset = this.#presetOf(machine);
     const now = this.#options.clock.now();
     const newId = () => uuidv7({ msecs: now });
@@ -153,9 +159,12 @@ export class Targets {
     const worker = this.#workerOf(machine, preset);
     if (worker) {
       const accepted = await this.#turns.accept(turn, worker);
-      return acceptedAs(accepted.turn, accepted.deduped);
+      return acceptedAnswer(accepted.turn, accepted.deduped);
     }
-    return acceptedAs(await this.#handovers.handOver(this.#directOf(machine, preset), wake, turn, deadline), false);
+    return acceptedAnswer(
+      await this.#directDeliveries.deliver(this.#directOf(machine, preset), wake, turn, deadline),
+      false,
+    );
   }
 
   /** How the turn of an accepted wake can be followed. */
@@ -164,12 +173,12 @@ export class Targets {
     const turn = this.store.ofFire(userId, fireId);
     if (!turn) return undefined;
     const { id, preset } = turn;
-    return turnOnRecord({ by: this.#takenBy(preset), preset, clock, read: () => this.store.get(id) });
+    return recordedTurn({ by: this.#targetType(preset), preset, clock, read: () => this.store.get(id) });
   }
 
-  #takenBy(preset: string): WokenTurn['by'] {
+  #targetType(preset: string): WokenTurn['by'] {
     try {
-      return TAKEN_BY[this.#presets.get(preset).kind];
+      return TARGET_TYPES[this.#presets.get(preset).kind];
     } catch (error) {
       // A user's own file that was deleted since.
       if (error instanceof ReveilleError) return 'server';
@@ -191,9 +200,9 @@ export class Targets {
       if (refusal !== undefined) throw new ReveilleError('invalid_request', refusal);
     }
     if (preset.kind !== 'terminal') return [];
-    const looks: Promise<unknown>[] = [programOf(preset, spec, this.#options.environment, '')];
-    if (spec.cwd !== undefined) looks.push(checkFolder(spec.cwd));
-    const found = await Promise.allSettled(looks);
+    const checks: Promise<unknown>[] = [programOf(preset, spec, this.#options.environment, '')];
+    if (spec.cwd !== undefined) checks.push(checkFolder(spec.cwd));
+    const found = await Promise.allSettled(checks);
     return found.flatMap((look) => (look.status === 'rejected' ? [(look.reason as Error).message] : []));
   }
 
@@ -230,8 +239,8 @@ export class Targets {
    * The start of a turn that continues is reported at once. The report of an ended turn contains its start, even if
    * this report fails.
    */
-  #noteStart(stage: TurnStage): void {
-    this.store.noteStart(stage).catch((err: unknown) => {
+  #reportStart(stage: TurnStage): void {
+    this.store.reportStart(stage).catch((err: unknown) => {
       this.#options.log.warn({ err, turn_id: stage.turn_id }, 'the report of a start could not be stored');
     });
   }
@@ -244,13 +253,13 @@ export class Targets {
     const { terminal, opencode, a2a } = this.#makers;
     switch (preset.kind) {
       case 'terminal': {
-        const wordsOf = preset.words === 'bare' ? bareWords : framedWords;
-        return { machine, preset, target: terminal(preset, machine), wordsOf };
+        const promptOf = preset.words === 'bare' ? barePrompt : framedPrompt;
+        return { machine, preset, target: terminal(preset, machine), promptOf };
       }
       case 'opencode':
-        return { machine, preset, target: opencode(preset, machine), wordsOf: framedWords };
+        return { machine, preset, target: opencode(preset, machine), promptOf: framedPrompt };
       case 'a2a':
-        return { machine, preset, target: a2a(preset, machine), wordsOf: framedWords };
+        return { machine, preset, target: a2a(preset, machine), promptOf: framedPrompt };
       case 'openclaw':
       case 'webhook':
         return undefined;
@@ -272,7 +281,7 @@ export class Targets {
   }
 }
 
-function acceptedAs({ conversationId, id }: Turn, deduped: boolean): DaemonAnswer {
+function acceptedAnswer({ conversationId, id }: Turn, deduped: boolean): DaemonAnswer {
   return {
     status: deduped ? 200 : 202,
     contentType: 'application/json; charset=utf-8',

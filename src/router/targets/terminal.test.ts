@@ -50,14 +50,14 @@ test('a prompt goes over standard input when the program reads it, and never whe
 
 test('a prompt that cannot be an argument goes over standard input, or is rejected', () => {
   const bare = argumentsAlone('claude');
-  for (const [words, because] of [
+  for (const [prompt, because] of [
     ['-rf /', /begins with a dash/],
     ['a\0b', /holds a NUL/],
     ['ü'.repeat(70_000), /has 140000 bytes with its payload, and an argument holds 131071 at most/],
   ] as const) {
-    const line = commandLine(preset('claude'), words, undefined, []);
-    assert.deepEqual(line, { arguments: ['-p', '--output-format', 'json'], input: words });
-    const refused = commandLine(bare, words, undefined, []);
+    const line = commandLine(preset('claude'), prompt, undefined, []);
+    assert.deepEqual(line, { arguments: ['-p', '--output-format', 'json'], input: prompt });
+    const refused = commandLine(bare, prompt, undefined, []);
     assert.ok('impossible' in refused && because.test(refused.impossible));
   }
 });

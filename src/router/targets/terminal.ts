@@ -17,7 +17,7 @@ import type { TerminalPreset } from './preset.ts';
 import { checkFolder, type Program, programOf, statePaths } from './program.ts';
 import type { Exit } from './readers.ts';
 import { RunFiles } from './run-files.ts';
-import { type Attempt, Ended, type Outcome, type TargetMaker, type TurnTarget } from './target.ts';
+import { type Attempt, type Outcome, type TargetMaker, TurnEnd, type TurnTarget } from './target.ts';
 import type { Turn } from './turn.ts';
 import { verdictOf } from './verdict.ts';
 
@@ -36,9 +36,9 @@ type TerminalOptions = {
 
 const DEFAULT_TIMEOUT_SECONDS = 3600;
 /** How often the output of a running program is checked, milliseconds. */
-const LOOK_MS = 250;
+const CHECK_MS = 250;
 /** A program that writes more than this is ended: it would fill the disk. */
-const FLOOD_MIB = 256;
+const MOST_OUTPUT_MIB = 256;
 
 class TerminalTarget implements TurnTarget {
   readonly outlivesRouter = false;
@@ -52,20 +52,20 @@ class TerminalTarget implements TurnTarget {
     this.#machine = machine;
   }
 
-  async check(words: string, cwd: string | undefined): Promise<void> {
+  async check(prompt: string, cwd: string | undefined): Promise<void> {
     await this.#program('');
     if (cwd !== undefined) await checkFolder(cwd);
     // Checked with any session: text that cannot be an argument cannot be one in either form.
-    const line = commandLine(this.#preset, words, undefined, []);
+    const line = commandLine(this.#preset, prompt, undefined, []);
     if (!('impossible' in line)) return;
     const message = `the preset ${this.#preset.name} passes the message as an argument, and this one ${line.impossible}`;
     throw new ReveilleError('invalid_request', message);
   }
 
   async run(attempt: Attempt): Promise<Outcome> {
-    const { turn, words, session, cwd = this.#options.environment.HOME, spawnId, signal } = attempt;
+    const { turn, prompt, session, cwd = this.#options.environment.HOME, spawnId, signal } = attempt;
     const { spec } = this.#machine;
-    const line = commandLine(this.#preset, words, session, spec.args ?? []);
+    const line = commandLine(this.#preset, prompt, session, spec.args ?? []);
     if ('impossible' in line) return { result: 'failed', error: `the message ${line.impossible}` };
     const files = new RunFiles(this.#options.runFolder, turn.id);
     const { isolation } = this.#options;
@@ -102,7 +102,7 @@ class TerminalTarget implements TurnTarget {
     try {
       const birth = birthOf(group.pid);
       // A process that has ended already has no birth; its exit event follows.
-      if (birth !== undefined) attempt.born(group.pid, birth);
+      if (birth !== undefined) attempt.recordProcess(group.pid, birth);
     } catch (err) {
       this.#options.log.error({ err, turn_id: turn.id }, 'a program could not be recorded and was ended');
       await group.end(0);
@@ -155,13 +155,13 @@ class TerminalTarget implements TurnTarget {
     const over = new AbortController();
     const limitSeconds = this.#machine.spec.timeout_seconds ?? this.#preset.timeout_seconds ?? DEFAULT_TIMEOUT_SECONDS;
     const leftMs = attempt.startedAt + limitSeconds * 1000 - clock.now();
-    const tooLong = new Ended(`took longer than ${limitSeconds} s and was ended`);
+    const tooLong = new TurnEnd(`took longer than ${limitSeconds} s and was ended`);
     const cancelLimit = clock.after(Math.max(0, leftMs), () => over.abort(tooLong));
     const onEnded = () => over.abort(attempt.signal.reason);
     attempt.signal.addEventListener('abort', onEnded);
     if (attempt.signal.aborted) onEnded();
-    const flooded = new Ended(`wrote more than ${FLOOD_MIB} MiB and was ended`);
-    const stopLooking = this.#watchOutput(files, () => over.abort(flooded));
+    const exceeded = new TurnEnd(`wrote more than ${MOST_OUTPUT_MIB} MiB and was ended`);
+    const stopWatching = this.#watchOutput(files, () => over.abort(exceeded));
     const end = () => {
       // It may have ended by itself at the same moment.
       if (group.ending === undefined)
@@ -173,7 +173,7 @@ class TerminalTarget implements TurnTarget {
     if (over.signal.aborted) end();
     await group.ended;
     cancelLimit();
-    stopLooking();
+    stopWatching();
     attempt.signal.removeEventListener('abort', onEnded);
     const ended = over.signal.reason instanceof Error ? over.signal.reason.message : undefined;
     const output = await files.read();
@@ -181,16 +181,16 @@ class TerminalTarget implements TurnTarget {
   }
 
   /** Checks how much a running program writes. */
-  #watchOutput(files: RunFiles, onFlood: () => void): () => void {
+  #watchOutput(files: RunFiles, onExceeded: () => void): () => void {
     const { clock, log } = this.#options;
     let stopped = false;
     let cancel = () => {};
     const look = () => {
-      cancel = clock.after(LOOK_MS, () => {
+      cancel = clock.after(CHECK_MS, () => {
         files.written().then(
           (bytes) => {
             if (stopped) return;
-            if (bytes > FLOOD_MIB * 1024 * 1024) onFlood();
+            if (bytes > MOST_OUTPUT_MIB * 1024 * 1024) onExceeded();
             look();
           },
           (err: unknown) => log.warn({ err }, 'the output of a program could not be checked'),
@@ -223,25 +223,25 @@ const LONGEST_ARGUMENT_BYTES = 32 * 4096 - 1;
 type CommandLine = { arguments: string[]; input: string | undefined };
 
 /** Whether text can be an argument. The kernel ends it at a NUL, and a program parses a leading dash as an option. */
-function fitsArgument(words: string): boolean {
-  return !words.startsWith('-') && !words.includes('\0') && utf8Bytes(words) <= LONGEST_ARGUMENT_BYTES;
+function fitsArgument(prompt: string): boolean {
+  return !prompt.startsWith('-') && !prompt.includes('\0') && utf8Bytes(prompt) <= LONGEST_ARGUMENT_BYTES;
 }
 
-function unfitBecause(words: string): string {
-  if (words.startsWith('-')) return 'begins with a dash, which the program would parse as an option';
-  if (words.includes('\0')) return 'contains a NUL character, which an argument cannot';
-  return `has ${utf8Bytes(words)} bytes with its payload, and an argument holds ${LONGEST_ARGUMENT_BYTES} at most`;
+function reasonUnfit(prompt: string): string {
+  if (prompt.startsWith('-')) return 'begins with a dash, which the program would parse as an option';
+  if (prompt.includes('\0')) return 'contains a NUL character, which an argument cannot';
+  return `has ${utf8Bytes(prompt)} bytes with its payload, and an argument holds ${LONGEST_ARGUMENT_BYTES} at most`;
 }
 
 function filled(
   template: readonly string[],
-  words: string,
+  prompt: string,
   session: string | undefined,
   more: readonly string[],
 ): string[] {
   return template.flatMap((entry) => {
     if (entry === '<args>') return more;
-    if (entry === '<message>') return [words];
+    if (entry === '<message>') return [prompt];
     return [session === undefined ? entry : entry.replaceAll('<session>', () => session)];
   });
 }
@@ -253,7 +253,7 @@ function filled(
  */
 export function commandLine(
   preset: TerminalPreset,
-  words: string,
+  prompt: string,
   session: string | undefined,
   more: readonly string[],
 ): CommandLine | { impossible: string } {
@@ -262,9 +262,9 @@ export function commandLine(
     return { impossible: 'is for a session whose id begins with a dash, which the program would parse as an option' };
   const { argument, stdin } = (session === undefined ? undefined : preset.resume) ?? preset.new;
   // All users of the computer can see the arguments of a process, but not its input.
-  if (stdin) return { arguments: filled(stdin, words, session, more), input: words };
-  if (argument && fitsArgument(words)) {
-    return { arguments: filled(argument, words, session, more), input: undefined };
+  if (stdin) return { arguments: filled(stdin, prompt, session, more), input: prompt };
+  if (argument && fitsArgument(prompt)) {
+    return { arguments: filled(argument, prompt, session, more), input: undefined };
   }
-  return { impossible: unfitBecause(words) };
+  return { impossible: reasonUnfit(prompt) };
 }

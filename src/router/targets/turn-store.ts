@@ -86,19 +86,19 @@ export class TurnStore {
   readonly #ofFire: StatementSync;
   readonly #unfinished: StatementSync;
   readonly #begin: StatementSync;
-  readonly #born: StatementSync;
+  readonly #recordProcess: StatementSync;
   readonly #handle: StatementSync;
   readonly #requeue: StatementSync;
   readonly #finish: StatementSync;
   readonly #list: StatementSync;
   readonly #counts: StatementSync;
   readonly #prune: StatementSync;
-  readonly #receipts: ReturnType<typeof receiptTable>;
-  readonly #onReceipt: (() => void) | undefined;
+  readonly #reports: ReturnType<typeof receiptTable>;
+  readonly #onReportStored: (() => void) | undefined;
   /** Reports that chronosd has not received yet. */
   readonly outbox: ReceiptOutbox = {
-    waiting: (page) => this.#receipts.waiting(page),
-    remove: (ids) => this.#commits.run(() => this.#receipts.remove(ids)),
+    waiting: (page) => this.#reports.waiting(page),
+    remove: (ids) => this.#commits.run(() => this.#reports.remove(ids)),
   };
 
   /**
@@ -107,8 +107,8 @@ export class TurnStore {
    * @param onReportStored called when a report has become durable; without it none are stored
    * @throws ReveilleError as `openDatabase`
    */
-  constructor(dataDir: string, clock: Clock, onReceipt?: () => void) {
-    this.#onReceipt = onReceipt;
+  constructor(dataDir: string, clock: Clock, onReportStored?: () => void) {
+    this.#onReportStored = onReportStored;
     this.#file = openDatabase({
       path: join(dataDir, 'turns.db'),
       migrations: new URL('./migrations', import.meta.url),
@@ -118,7 +118,7 @@ export class TurnStore {
     const { db } = this.#file;
     this.#commits = new GroupCommit(db);
     this.conversations = new Conversations(db);
-    this.#receipts = receiptTable(db);
+    this.#reports = receiptTable(db);
     this.#insert = db.prepare(`
       INSERT INTO turns (id, user_id, fire_id, alarm_id, conversation_id, named, preset, message, payload, scheduled_for,
         missed_count, label, set_at, set_by, late_because, status, handle, accepted_at, started_at, finished_at)
@@ -132,7 +132,7 @@ export class TurnStore {
       SET status = 'running', attempts = attempts + 1, not_before = NULL, waits = NULL, session = :session, handle = NULL,
         spawn_id = :spawnId, pid = NULL, birth = NULL, started_at = :now
       WHERE id = :id AND status IN ('queued', 'running')`);
-    this.#born = db.prepare('UPDATE turns SET pid = :pid, birth = :birth WHERE id = :id');
+    this.#recordProcess = db.prepare('UPDATE turns SET pid = :pid, birth = :birth WHERE id = :id');
     this.#handle = db.prepare(
       'UPDATE turns SET session = coalesce(:session, session), handle = :handle WHERE id = :id',
     );
@@ -212,8 +212,8 @@ export class TurnStore {
    * Call it right after the fork, in the same turn of the event loop. Until then only the environment identifies the
    * process.
    */
-  born(id: string, pid: number, birth: string): void {
-    this.#commits.runNow(() => this.#born.run({ id, pid, birth }));
+  recordProcess(id: string, pid: number, birth: string): void {
+    this.#commits.runNow(() => this.#recordProcess.run({ id, pid, birth }));
   }
 
   /** The target's name of the turn, and of its conversation if it has one by now. */
@@ -239,26 +239,26 @@ export class TurnStore {
       if (session !== undefined) this.conversations.put(turn, { session, cwd }, at);
       if (Number(changes) === 1) this.#report(turn, ending);
     });
-    this.#onReceipt?.();
+    this.#onReportStored?.();
   }
 
   /** Stores the report that a turn has begun, if reports are stored; resolves when it is on disk. */
-  async noteStart(stage: TurnStage): Promise<void> {
-    if (!this.#onReceipt || !isOccurrence(stage.fire_id)) return;
+  async reportStart(stage: TurnStage): Promise<void> {
+    if (!this.#onReportStored || !isOccurrence(stage.fire_id)) return;
     const { user_id, fire_id, turn_id, conversation_id, at } = stage;
     await this.#commits.run(() =>
-      this.#receipts.put(user_id, fire_id, startOf({ id: turn_id, conversationId: conversation_id }, at)),
+      this.#reports.put(user_id, fire_id, startOf({ id: turn_id, conversationId: conversation_id }, at)),
     );
-    this.#onReceipt();
+    this.#onReportStored();
   }
 
   /** Puts the reports of an ended turn into the outbox, inside the transaction that ends it. */
   #report(turn: Turn, { status, reply, error, began, at }: Ending): void {
-    if (!this.#onReceipt || !isOccurrence(turn.fireId) || status === 'accepted') return;
-    if (began !== undefined) this.#receipts.put(turn.userId, turn.fireId, startOf(turn, began));
+    if (!this.#onReportStored || !isOccurrence(turn.fireId) || status === 'accepted') return;
+    if (began !== undefined) this.#reports.put(turn.userId, turn.fireId, startOf(turn, began));
     const about = { turnId: turn.id, conversationId: turn.conversationId };
     const outcome = status === 'done' ? 'ok' : status;
-    this.#receipts.put(turn.userId, turn.fireId, {
+    this.#reports.put(turn.userId, turn.fireId, {
       ...about,
       stage: 'turn_finished',
       at,

@@ -7,8 +7,8 @@ import { type Clock, wait } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Attempted, Attempts, Worker } from './attempts.ts';
-import { type Entry, Lanes } from './lanes.ts';
-import { Ended, type Outcome } from './target.ts';
+import { type QueuedTurn, TurnQueues } from './lanes.ts';
+import { type Outcome, TurnEnd } from './target.ts';
 import type { Turn } from './turn.ts';
 import { type OnStage, stageOf } from './turn.ts';
 import type { Ending, TurnStore } from './turn-store.ts';
@@ -29,23 +29,23 @@ const FULL_RETRY_SECONDS = 60;
 const FIRST_PAUSE_MS = 5_000;
 const LONGEST_PAUSE_MS = 60_000;
 const pauseAfter = backoff({ first: FIRST_PAUSE_MS, longest: LONGEST_PAUSE_MS });
-const LONGEST_ASKED_PAUSE_MS = 15 * 60_000;
+const LONGEST_REQUESTED_PAUSE_MS = 15 * 60_000;
 /** The pause between two attempts to store an outcome, milliseconds. */
 const STORE_PAUSE_MS = 2_000;
 const DEFAULT_WAIT_SECONDS = 21_600;
 
 /** The pauses before a turn that did not start is tried again. */
-function pauseOf(attempts: number, askedMs: number | undefined): number {
-  if (askedMs !== undefined) return Math.min(Math.max(askedMs, 1000), LONGEST_ASKED_PAUSE_MS);
+function pauseOf(attempts: number, requestedMs: number | undefined): number {
+  if (requestedMs !== undefined) return Math.min(Math.max(requestedMs, 1000), LONGEST_REQUESTED_PAUSE_MS);
   return pauseAfter(attempts);
 }
 
-const laneOf = ({ conversationId, preset }: Turn) => `${preset} ${conversationId}`;
+const queueKeyOf = ({ conversationId, preset }: Turn) => `${preset} ${conversationId}`;
 
-const entryOf = (turn: Turn): Entry => ({
+const entryOf = (turn: Turn): QueuedTurn => ({
   id: turn.id,
   userId: turn.userId,
-  lane: laneOf(turn),
+  queue: queueKeyOf(turn),
   notBefore: turn.notBefore ?? 0,
 });
 
@@ -53,14 +53,14 @@ type Work = { userId: string; abort: AbortController; done: Promise<void> };
 
 export class Turns {
   readonly #options: TurnsOptions;
-  readonly #lanes: Lanes;
+  readonly #queues: TurnQueues;
   readonly #work = new Map<string, Work>();
   readonly #closing = new AbortController();
   #cancelTimer = () => {};
 
   constructor(options: TurnsOptions) {
     this.#options = options;
-    this.#lanes = new Lanes(options.perUser);
+    this.#queues = new TurnQueues(options.perUser);
   }
 
   /**
@@ -69,11 +69,11 @@ export class Turns {
    * @throws ReveilleError `unavailable` when too many turns wait in the conversation, when it could not be stored, or
    *   with the target's message when it could not begin the turn now
    */
-  async accept(turn: Turn, { machine, target, wordsOf }: Worker): Promise<{ turn: Turn; deduped: boolean }> {
+  async accept(turn: Turn, { machine, target, promptOf: wordsOf }: Worker): Promise<{ turn: Turn; deduped: boolean }> {
     const { store } = this.#options;
     if (this.#closing.signal.aborted) throw new ReveilleError('unavailable', 'the router is shutting down');
     const entry = entryOf(turn);
-    if (this.#lanes.waiting(entry) >= LONGEST_QUEUE) {
+    if (this.#queues.waiting(entry) >= LONGEST_QUEUE) {
       const message = `the conversation ${turn.conversationId} has ${LONGEST_QUEUE} waiting turns already`;
       throw new ReveilleError('unavailable', message, { retryAfterSeconds: FULL_RETRY_SECONDS });
     }
@@ -81,7 +81,7 @@ export class Turns {
     const accepted = await store.accept(turn);
     if (accepted.deduped) return accepted;
     this.#options.onStage({ ...stageOf(turn, turn.acceptedAt), stage: 'accepted' });
-    this.#lanes.add(entry);
+    this.#queues.add(entry);
     this.#pump();
     return accepted;
   }
@@ -89,7 +89,7 @@ export class Turns {
   /** The current activity of a user as text; `undefined` without any. */
   running(userId: string): string | undefined {
     const running = [...this.#work.values()].filter((work) => work.userId === userId).length;
-    const waiting = this.#lanes.waitingOf(userId);
+    const waiting = this.#queues.waitingOf(userId);
     if (running + waiting === 0) return undefined;
     return `${running} running, ${waiting} waiting`;
   }
@@ -99,10 +99,10 @@ export class Turns {
     for (const turn of this.#options.store.unfinished()) {
       const entry = entryOf(turn);
       if (turn.status === 'queued') {
-        this.#lanes.add(entry);
+        this.#queues.add(entry);
         continue;
       }
-      this.#lanes.occupy(entry);
+      this.#queues.occupy(entry);
       this.#start(entry);
     }
     this.#pump();
@@ -110,16 +110,16 @@ export class Turns {
 
   /** Ends the running turns of a user, and resolves when their ends are recorded. Waiting turns keep waiting. */
   async stop(userId: string, why: string): Promise<void> {
-    const theirs = [...this.#work.values()].filter((work) => work.userId === userId);
-    for (const { abort } of theirs) abort.abort(new Ended(`was ended because ${why}`));
-    await Promise.all(theirs.map(({ done }) => done));
+    const ofUser = [...this.#work.values()].filter((work) => work.userId === userId);
+    for (const { abort } of ofUser) abort.abort(new TurnEnd(`was ended because ${why}`));
+    await Promise.all(ofUser.map(({ done }) => done));
   }
 
   /** Ends turns that cannot continue without the router, and begins no more. */
   async close(): Promise<void> {
     this.#closing.abort();
     this.#cancelTimer();
-    for (const { abort } of this.#work.values()) abort.abort(new Ended('was ended because the router was stopped'));
+    for (const { abort } of this.#work.values()) abort.abort(new TurnEnd('was ended because the router was stopped'));
     await Promise.all([...this.#work.values()].map(({ done }) => done));
   }
 
@@ -127,8 +127,8 @@ export class Turns {
     this.#cancelTimer();
     if (this.#closing.signal.aborted) return;
     const now = this.#options.clock.now();
-    for (const entry of this.#lanes.take(now)) this.#start(entry);
-    const next = this.#lanes.nextAt();
+    for (const entry of this.#queues.take(now)) this.#start(entry);
+    const next = this.#queues.nextAt();
     // Not before the wall clock shows it. The clock may be set meanwhile, so it is read again from time to time.
     if (next !== undefined)
       this.#cancelTimer = this.#options.clock.after(Math.min(Math.max(next - now, 50), LONGEST_PAUSE_MS), () =>
@@ -136,10 +136,10 @@ export class Turns {
       );
   }
 
-  #start(entry: Entry): void {
+  #start(entry: QueuedTurn): void {
     const { log, clock } = this.#options;
     const abort = new AbortController();
-    const done = this.#workOff(entry.id, abort.signal)
+    const done = this.#execute(entry.id, abort.signal)
       .catch((err: unknown): Settled => {
         log.error({ err, turn_id: entry.id, user_id: entry.userId }, 'a turn could not be executed; trying again');
         return { putBackAt: clock.now() + FIRST_PAUSE_MS };
@@ -147,17 +147,17 @@ export class Turns {
       .then((settled) => {
         this.#work.delete(entry.id);
         if (settled === undefined) return;
-        if ('putBackAt' in settled) this.#lanes.putBack(entry, settled.putBackAt);
-        else this.#lanes.release(entry);
+        if ('putBackAt' in settled) this.#queues.putBack(entry, settled.putBackAt);
+        else this.#queues.release(entry);
         this.#pump();
       });
     this.#work.set(entry.id, { userId: entry.userId, abort, done });
   }
 
-  async #workOff(id: string, signal: AbortSignal): Promise<Settled | undefined> {
+  async #execute(id: string, signal: AbortSignal): Promise<Settled | undefined> {
     const { store, attempts } = this.#options;
     const turn = store.get(id);
-    if (turn?.status === 'running') return await this.#settle(turn, await attempts.find(turn, signal));
+    if (turn?.status === 'running') return await this.#settle(turn, await attempts.recover(turn, signal));
     if (turn?.status === 'queued') return await this.#settle(turn, await attempts.begin(turn, signal));
     return { over: true };
   }

@@ -52,9 +52,9 @@ test('text of the agent is never parsed as an error of the program', () => {
 });
 
 test('a missing session is recognized in each known error text', () => {
-  const words = `No conversation found with session ID: ${SESSION}`;
-  assert.equal(verdict('claude', '', { stderr: words, exit: { code: 1 } }).result, 'no_session');
-  const error = { type: 'result', subtype: 'error_during_execution', is_error: true, num_turns: 0, errors: [words] };
+  const text = `No conversation found with session ID: ${SESSION}`;
+  assert.equal(verdict('claude', '', { stderr: text, exit: { code: 1 } }).result, 'no_session');
+  const error = { type: 'result', subtype: 'error_during_execution', is_error: true, num_turns: 0, errors: [text] };
   assert.equal(verdict('claude', JSON.stringify(error), { exit: { code: 1 } }).result, 'no_session');
 });
 

@@ -38,8 +38,8 @@ const has = (text: string, phrases: readonly string[]) => {
 };
 
 /** The error text of the program itself; never text of the agent. */
-function complaintsOf(reading: Reading, { stdout, stderr }: Output): string {
-  const own = [reading.complaint, reading.verdict === 'failed' ? reading.error : undefined, stderr.text];
+function errorTextOf(reading: Reading, { stdout, stderr }: Output): string {
+  const own = [reading.errorText, reading.verdict === 'failed' ? reading.error : undefined, stderr.text];
   // Without output in its format, the program did not get far enough to write it.
   if (reading.verdict === 'none' && !reading.began) own.push(stdout.text);
   return own.filter((text) => text !== undefined).join('\n');
@@ -52,10 +52,10 @@ function proofOfRest(
   { output, session, secrets }: Evidence,
 ): Outcome | undefined {
   if (reading.verdict === 'done' || reading.began) return undefined;
-  const complaints = complaintsOf(reading, output);
-  const why = reading.verdict === 'failed' ? oneLine(reading.error, secrets) : lastOutput(complaints, secrets);
-  if (has(complaints, preset.busy)) return { result: 'not_started', why: `${preset.name} is busy: ${why}` };
-  if (session !== undefined && has(complaints, preset.gone)) return { result: 'no_session', why };
+  const errorText = errorTextOf(reading, output);
+  const why = reading.verdict === 'failed' ? oneLine(reading.error, secrets) : lastOutput(errorText, secrets);
+  if (has(errorText, preset.busy)) return { result: 'not_started', why: `${preset.name} is busy: ${why}` };
+  if (session !== undefined && has(errorText, preset.gone)) return { result: 'no_session', why };
   return undefined;
 }
 
@@ -68,23 +68,23 @@ function endingOf(exit: Exit, ended: string | undefined): string | undefined {
 function unreadable(preset: TerminalPreset, reading: Reading, { output, exit, ended, secrets }: Evidence): Outcome {
   const { session } = reading;
   const reply = boundedReply(reading.reply);
-  const said = lastOutput(output.stderr.text.trim() === '' ? output.stdout.text : output.stderr.text, secrets);
-  const words = reading.complaint === undefined ? said : oneLine(reading.complaint, secrets);
-  const saying = words === '' ? '' : `: ${words}`;
+  const lastLines = lastOutput(output.stderr.text.trim() === '' ? output.stdout.text : output.stderr.text, secrets);
+  const text = reading.errorText === undefined ? lastLines : oneLine(reading.errorText, secrets);
+  const detail = text === '' ? '' : `: ${text}`;
   const ending = endingOf(exit, ended);
   if (ending === undefined) {
     return {
       result: 'unknown',
       session,
-      error: `${preset.name} ended while no router was running, and its output does not show the outcome${saying}`,
+      error: `${preset.name} ended while no router was running, and its output does not show the outcome${detail}`,
     };
   }
   const succeeded = ended === undefined && exit !== undefined && 'code' in exit && exit.code === 0;
-  if (!succeeded) return { result: 'failed', session, reply, error: `${preset.name} ${ending}${saying}` };
+  if (!succeeded) return { result: 'failed', session, reply, error: `${preset.name} ${ending}${detail}` };
   return {
     result: 'unknown',
     session,
-    error: `${preset.name} ${ending}, but its output cannot be parsed (${preset.reads} was expected)${saying}`,
+    error: `${preset.name} ${ending}, but its output cannot be parsed (${preset.reads} was expected)${detail}`,
   };
 }
 

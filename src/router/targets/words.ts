@@ -9,7 +9,7 @@ import { formatInstant } from '../../wire/rfc3339.ts';
 import { quotableText } from '../providers/redaction.ts';
 import type { Turn } from './turn.ts';
 
-export type Spoken = Pick<
+export type PromptInput = Pick<
   Turn,
   | 'fireId'
   | 'alarmId'
@@ -25,7 +25,7 @@ export type Spoken = Pick<
 >;
 
 /** 8 hex digits that the quoted text does not contain, so that it cannot end its quotation. */
-function markerCode({ fireId, message, payload = '' }: Spoken): string {
+function markerCode({ fireId, message, payload = '' }: PromptInput): string {
   for (let round = 0; ; round++) {
     const digest = createHash('sha256')
       .update(JSON.stringify([round, fireId, message, payload]))
@@ -38,7 +38,7 @@ function markerCode({ fireId, message, payload = '' }: Spoken): string {
 const quoted = (what: string, code: string, text: string) => [`[${what} ${code}]`, text, `[end of ${what} ${code}]`];
 
 /** The author of the message, and the time. The name is quoted, so that it cannot look like another line. */
-const setBy = ({ setBy: name, setAt }: Spoken) =>
+const setBy = ({ setBy: name, setAt }: PromptInput) =>
   name === undefined
     ? []
     : [`Set by ${JSON.stringify(name)}${setAt === undefined ? '' : ` on ${formatInstant(setAt)}`}`];
@@ -47,7 +47,7 @@ const setBy = ({ setBy: name, setAt }: Spoken) =>
  * The wake with its context: facts first, one a line, then message and payload as stored, between marker lines. It
  * begins with a letter, so that no program parses it as an option.
  */
-export function framedWords(wake: Spoken): string {
+export function framedPrompt(wake: PromptInput): string {
   const code = markerCode(wake);
   const facts = [
     wake.setBy === undefined
@@ -69,7 +69,7 @@ export function framedWords(wake: Spoken): string {
 }
 
 /** Message and payload alone: a slash command must come first, so no line names the author. */
-export function bareWords({ message, payload }: Spoken): string {
+export function barePrompt({ message, payload }: PromptInput): string {
   return payload === undefined ? message : `${message}\n\n${payload}`;
 }
 

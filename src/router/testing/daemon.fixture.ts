@@ -42,11 +42,11 @@ function isAlive(pid: number): boolean {
 note('start', { argv: process.argv.slice(2), cwd: process.cwd(), env: process.env });
 
 if (mode === 'exit') {
-  const says = (process.env.FIXTURE_SAYS ?? 'no reason').replace(
+  const message = (process.env.FIXTURE_SAYS ?? 'no reason').replace(
     /\{(\w+)\}/g,
     (_, name: string) => `${process.env[name]}`,
   );
-  console.error(`\x1b[31mcannot start\x1b[0m: ${says}`);
+  console.error(`\x1b[31mcannot start\x1b[0m: ${message}`);
   process.exit(3);
 }
 if (existsSync(file('fail'))) {

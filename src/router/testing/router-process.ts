@@ -38,10 +38,10 @@ export async function startRouterProcess(
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  let said = '';
+  let output = '';
   let logged = '';
   child.stdout.on('data', (chunk) => {
-    said += chunk;
+    output += chunk;
   });
   child.stderr.on('data', (chunk) => {
     logged += chunk;
@@ -51,7 +51,7 @@ export async function startRouterProcess(
     child.kill('SIGTERM');
     await gone;
   });
-  const url = await eventually('the router prints its address', () => /http:\S+/.exec(said)?.[0]);
+  const url = await eventually('the router prints its address', () => /http:\S+/.exec(output)?.[0]);
   const kill = async () => {
     child.kill('SIGKILL');
     await gone;
