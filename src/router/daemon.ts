@@ -21,7 +21,7 @@ import { addUserRoutes } from './http/user-routes.ts';
 import { addTurnReportKeyRoutes, addWakeRoutes } from './http/wake-routes.ts';
 import { IdleKeeper } from './idle-keeper.ts';
 import { type Machine, noMachine, suspendMachine } from './machines/machine.ts';
-import { PendingTurns } from './machines/owed-turns.ts';
+import { PendingTurns } from './machines/pending-turns.ts';
 import { Registry } from './machines/registry.ts';
 import type { RouterFigures } from './metrics.ts';
 import { AwakeRecords } from './providers/awake-records.ts';

@@ -7,7 +7,7 @@ import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
 import type { Fleet } from './fleet.ts';
 import { type DaemonMachine, hasDaemon, noMachine, wakeable } from './machines/machine.ts';
-import type { PendingTurns } from './machines/owed-turns.ts';
+import type { PendingTurns } from './machines/pending-turns.ts';
 import type { Registry } from './machines/registry.ts';
 import { restAfter } from './providers/start-backoff.ts';
 

@@ -5,7 +5,7 @@
 import { type Clock, orAborted, wait } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { type DaemonMachine, hasDaemon, type Machine } from './machines/machine.ts';
-import type { PendingTurns } from './machines/owed-turns.ts';
+import type { PendingTurns } from './machines/pending-turns.ts';
 import { type HealthProbe, isIdle } from './providers/health.ts';
 import type { Daemon, Provider } from './providers/provider.ts';
 import { Startup, type StartupOptions, SUPERSEDED } from './startup.ts';

@@ -6,7 +6,7 @@
  */
 import { ReveilleError } from '../../wire/errors.ts';
 import type { DaemonMachine, Machine } from '../machines/machine.ts';
-import type { DaemonConnections } from './line.ts';
+import type { DaemonConnections } from './daemon-connections.ts';
 
 /** The address of a daemon. */
 export type DaemonAddress = {

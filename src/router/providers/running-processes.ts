@@ -5,7 +5,7 @@
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
-import { DaemonConnections } from './line.ts';
+import { DaemonConnections } from './daemon-connections.ts';
 import type { ProcessLimits } from './process.ts';
 import { killProcess, ProcessGroup } from './process-group.ts';
 import { enforceLimits } from './process-limits.ts';

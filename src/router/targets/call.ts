@@ -3,8 +3,8 @@ import type { Dispatcher } from 'undici';
 import type { CancelTimer, Clock } from '../../kit/clock/clock.ts';
 import { exchange, reasonOf, retryAfterOf } from '../../kit/http/exchange.ts';
 import { parseForeignJson } from '../../wire/json.ts';
+import { oneLine } from './prompt.ts';
 import { objectOf } from './readers.ts';
-import { oneLine } from './words.ts';
 
 type CallRequest = {
   method: 'GET' | 'POST';

@@ -17,13 +17,14 @@ import type { Separation } from '../providers/separation.ts';
 import { recordedTurn, type WokenTurn } from '../woken-turn.ts';
 import { a2aTarget } from './a2a.ts';
 import { Attempts, type Worker } from './attempts.ts';
-import { DirectDeliveries } from './handovers.ts';
+import { DirectDeliveries } from './direct-deliveries.ts';
 import { openclawTarget } from './openclaw.ts';
 import { opencodeTarget } from './opencode.ts';
 import type { Preset } from './preset.ts';
 import { checkSpec } from './preset.ts';
 import { Presets } from './presets.ts';
 import { checkFolder, programOf } from './program.ts';
+import { barePrompt, framedPrompt } from './prompt.ts';
 import { removeOthers } from './run-files.ts';
 import type { DirectTarget } from './target.ts';
 import { terminalTarget } from './terminal.ts';
@@ -32,7 +33,6 @@ import { type Turn, turnOf } from './turn.ts';
 import { TurnStore } from './turn-store.ts';
 import { Turns } from './turns.ts';
 import { webhookTarget } from './webhook.ts';
-import { barePrompt, framedPrompt } from './words.ts';
 
 type TargetsOptions = {
   /** The folder of the turns, and of the files of running ones. */

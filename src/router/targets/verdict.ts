@@ -1,10 +1,10 @@
 /** Determines the outcome of a program's turn from its output and its exit. Pure. */
 import { lastOutput } from '../providers/redaction.ts';
 import type { TerminalPreset } from './preset.ts';
+import { oneLine } from './prompt.ts';
 import type { Exit, Output, Reading } from './readers.ts';
 import { READERS } from './readers.ts';
 import type { Outcome } from './target.ts';
-import { oneLine } from './words.ts';
 
 export type Evidence = {
   output: Output;

@@ -7,7 +7,7 @@ import type { Handler, Transport } from '../../kit/http/plain-transport.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import { WAKE_HEADERS } from '../../wire/wake.ts';
 import type { Lease } from '../supervisor.ts';
-import type { ProxyConnections } from './passage.ts';
+import type { ProxyConnections } from './proxy-connections.ts';
 import { PROXIED_ROUTES } from './routes.ts';
 import type { Shares } from './shares.ts';
 

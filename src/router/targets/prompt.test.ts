@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { anyCharacter } from '../../../test/support/random/characters.ts';
-import { barePrompt, framedPrompt, type PromptInput } from './words.ts';
+import { barePrompt, framedPrompt, type PromptInput } from './prompt.ts';
 
 const wake: PromptInput = {
   fireId: 'a@1',

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { type QueuedTurn, TurnQueues } from './lanes.ts';
+import { type QueuedTurn, TurnQueues } from './target-queues.ts';
 
 let made = 0;
 const entry = (userId: string, conversation: string, notBefore = 0): QueuedTurn => ({

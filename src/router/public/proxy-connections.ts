@@ -16,8 +16,8 @@ import type { Fleet } from '../fleet.ts';
 import { type DaemonMachine, hasDaemon, wakeable } from '../machines/machine.ts';
 import type { Registry } from '../machines/registry.ts';
 import type { Lease } from '../supervisor.ts';
-import { type ProxyRequest, type ProxyResult, proxyRequest } from './carry.ts';
 import type { Person } from './person-tokens.ts';
+import { type ProxyRequest, type ProxyResult, proxyRequest } from './proxy.ts';
 import { PROXIED_ROUTES } from './routes.ts';
 import type { RouteMatch } from './target.ts';
 

@@ -4,11 +4,11 @@ import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Wake } from '../../wire/wake.ts';
 import { MachineUnavailable } from '../providers/provider.ts';
+import { framedPrompt } from './prompt.ts';
 import type { DeliveryOutcome, DirectTarget } from './target.ts';
 import type { Turn } from './turn.ts';
 import { type OnStage, stageOf } from './turn.ts';
 import type { TurnStore } from './turn-store.ts';
-import { framedPrompt } from './words.ts';
 
 type DirectDeliveriesOptions = {
   store: TurnStore;
