@@ -105,14 +105,14 @@ describe('a router that starts after a killed one', () => {
     const { dataDir, folder, pid } = await orphaned(t);
     process.kill(pid, 'SIGKILL');
     await eventually('it is gone', () => !isAlive(pid));
-    const stranger = spawn('sleep', ['60'], { stdio: 'ignore', detached: true });
-    atEnd(t, () => stranger.kill('SIGKILL'));
-    edit(dataDir, 'UPDATE processes SET pid = ?', stranger.pid!);
+    const unrelated = spawn('sleep', ['60'], { stdio: 'ignore', detached: true });
+    atEnd(t, () => unrelated.kill('SIGKILL'));
+    edit(dataDir, 'UPDATE processes SET pid = ?', unrelated.pid!);
     const router = await startBench(t, { settings: { ROUTER_DATA_DIR: dataDir } });
     assert.equal((await router.wake(USER)).status, 202);
     assert.equal(eventsOf(folder, 'start').length, 2);
     await router.close();
-    assert.ok(isAlive(stranger.pid!));
+    assert.ok(isAlive(unrelated.pid!));
   });
 
   test('ends a machine that was suspended, changed or moved to another provider meanwhile', async (t) => {

@@ -21,8 +21,8 @@ async function readKeysOf(t: TestContext, answer: (request: IncomingMessage, res
   return routerKeys({ wakeUrl, token: 'the wake token', clock: systemClock });
 }
 
-const unavailable = (words: RegExp) => (thrown: unknown) =>
-  thrown instanceof ReveilleError && thrown.code === 'unavailable' && thrown.retryable && words.test(thrown.message);
+const unavailable = (pattern: RegExp) => (thrown: unknown) =>
+  thrown instanceof ReveilleError && thrown.code === 'unavailable' && thrown.retryable && pattern.test(thrown.message);
 
 test('the keys are requested from the router that receives wakes, with the wake token', async (t) => {
   let seen: unknown[] = [];
@@ -53,5 +53,5 @@ test('every other answer, and no answer, means that the keys are unavailable now
     [(_, response) => void response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(), /302/],
     [(request) => void request.socket.destroy(), /does not answer/],
   ];
-  for (const [answer, words] of cases) await assert.rejects((await readKeysOf(t, answer))('ada'), unavailable(words));
+  for (const [answer, pattern] of cases) await assert.rejects((await readKeysOf(t, answer))('ada'), unavailable(pattern));
 });

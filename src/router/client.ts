@@ -59,12 +59,12 @@ type RouterAddress = { url: string; token?: string | undefined; attend?: Attend 
  */
 export function createRouterClient({
   attend = withinTime(systemClock, CALL_MS),
-  ...place
+  ...address
 }: RouterAddress): RouterClient {
   const { call, read } = createCaller({
-    ...{ ...place, name: 'the router', remedy: 'is it running? start it with "reveille up"' },
+    ...{ ...address, name: 'the router', remedy: 'is it running? start it with "reveille up"' },
     tokenName: 'ROUTER_ADMIN_TOKEN',
-    explain: (error) => (error.status === 401 ? refused(place.url) : error),
+    explain: (error) => (error.status === 401 ? refused(address.url) : error),
   });
   const request = async <R extends Route>(
     route: R,

@@ -20,10 +20,10 @@ test('the defaults match the contract', () => {
     host: '127.0.0.1',
     port: 8088,
     allowedHosts: [],
-    door: { tls: undefined, connections: 4096, connectionsPerAddress: 1024 },
+    listener: { tls: undefined, connections: 4096, connectionsPerAddress: 1024 },
     public: {
       ...{ host: '127.0.0.1', port: 8087, allowedHosts: [], isBehindProxy: false, isTls: false, console: undefined },
-      door: { tls: undefined, connections: 4096, connectionsPerAddress: 1024 },
+      listener: { tls: undefined, connections: 4096, connectionsPerAddress: 1024 },
       shares: { requestsPerMinute: 600, streams: 32, requests: 32 },
     },
     dataDir: '/home/a/.reveille/router',
@@ -94,9 +94,9 @@ test('the two tokens must differ', () => {
 });
 
 test('a console without alarm settings stops the start with the missing names; TLS users are recognized', () => {
-  const on = { ...secrets, ROUTER_DATA_DIR: '/d', ROUTER_CONSOLE: '1' };
+  const settings = { ...secrets, ROUTER_DATA_DIR: '/d', ROUTER_CONSOLE: '1' };
   assert.match(
-    messageOf(on),
+    messageOf(settings),
     /ROUTER_CONSOLE is on, .*set ROUTER_CHRONOS_URL .* and ROUTER_CHRONOS_TOKEN .*, or leave/,
   );
   const chronosd = {
@@ -104,10 +104,10 @@ test('a console without alarm settings stops the start with the missing names; T
     ROUTER_CHRONOS_TOKEN: 'transport-0123456789',
   };
   assert.match(
-    messageOf({ ...on, ROUTER_CHRONOS_URL: chronosd.ROUTER_CHRONOS_URL }),
+    messageOf({ ...settings, ROUTER_CHRONOS_URL: chronosd.ROUTER_CHRONOS_URL }),
     /set ROUTER_CHRONOS_TOKEN \(its CHRONOS_TOKEN\), or/,
   );
-  const { console, isTls } = parseRouterConfig({ ...on, ...chronosd, ROUTER_PUBLIC_TLS: 'terminated-in-front' }).public;
+  const { console, isTls } = parseRouterConfig({ ...settings, ...chronosd, ROUTER_PUBLIC_TLS: 'terminated-in-front' }).public;
   assert.equal(isTls, true);
   assert.deepEqual(console, {
     ...{ chronosUrl: 'https://chronos.internal:9096', chronosToken: chronosd.ROUTER_CHRONOS_TOKEN },

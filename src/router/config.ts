@@ -95,7 +95,7 @@ export type PublicConfig = Readonly<{
   port: number;
   /** Accepted `Host` values besides loopback names and `host`. */
   allowedHosts: readonly string[];
-  door: Door;
+  listener: Door;
   /** Whether a proxy holds the certificate, so that all requests have the proxy's address. */
   isBehindProxy: boolean;
   /** Whether users connect with TLS, which ends here or at a proxy. */
@@ -111,7 +111,7 @@ export type RouterConfig = Readonly<{
   port: number;
   /** Accepted `Host` values besides loopback names and `host`. */
   allowedHosts: readonly string[];
-  door: Door;
+  listener: Door;
   /** The second listener, for users on the way to their machine. */
   public: PublicConfig;
   dataDir: string;
@@ -197,7 +197,7 @@ export function parseRouterConfig(settings: Settings): RouterConfig {
     host: values.ROUTER_HOST,
     port: values.ROUTER_PORT,
     allowedHosts: hostNames(values.ROUTER_ALLOWED_HOSTS),
-    door: parseDoor('ROUTER', values.ROUTER_HOST, settings),
+    listener: parseDoor('ROUTER', values.ROUTER_HOST, settings),
     public: publicConfig(values, settings),
     dataDir,
     presetFolder: join(values.REVEILLE_HOME ?? dataDir, 'presets'),
@@ -246,7 +246,7 @@ function publicConfig(values: z.output<typeof routerSettingsSchema>, settings: S
     host,
     port: isFree ? 0 : values.ROUTER_PUBLIC_PORT,
     allowedHosts: hostNames(values.ROUTER_PUBLIC_ALLOWED_HOSTS),
-    door: parseDoor('ROUTER_PUBLIC', host, settings),
+    listener: parseDoor('ROUTER_PUBLIC', host, settings),
     isBehindProxy: values.ROUTER_PUBLIC_TLS !== undefined,
     isTls: values.ROUTER_PUBLIC_TLS !== undefined || values.ROUTER_PUBLIC_TLS_CERT !== undefined,
     console: consoleConfig(values),

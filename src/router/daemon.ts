@@ -177,7 +177,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
       host: config.host,
       port: config.port,
       allowedHosts: config.allowedHosts,
-      door: config.door,
+      door: config.listener,
       routes(app) {
         addWakeRoutes(app, { repetitions, wakeToken: config.wakeToken, clock, log });
         addTurnReportKeyRoutes(app, { registry, wakeToken: config.wakeToken });

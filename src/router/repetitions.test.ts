@@ -125,8 +125,8 @@ describe('a wake without a fire id', () => {
 
   test('of an unknown user leaves no record', async (t) => {
     const { router } = await start(t);
-    const stranger = BODY.replace(USER, 'nobody');
-    assert.equal(await router.settled(stranger), 404);
+    const unknownUser = BODY.replace(USER, 'nobody');
+    assert.equal(await router.settled(unknownUser), 404);
     await router.close();
     const db = new DatabaseSync(join(router.dataDir, 'router.db'), { readOnly: true });
     assert.deepEqual(db.prepare('SELECT * FROM unnamed_wakes').all(), []);

@@ -16,7 +16,7 @@ const startsOf = (folder: string) => eventsOf(folder, 'listening').length;
 const runningOf = async (router: Bench) => (await router.admin('GET', `/${USER}`)).json.data.running;
 
 /** The stored pending turns. */
-function recordOf(dataDir: string): unknown[] {
+function pendingOf(dataDir: string): unknown[] {
   const db = new DatabaseSync(join(dataDir, 'router.db'), { readOnly: true });
   const rows = db.prepare('SELECT user_id FROM owed_turns').all() as { user_id: string }[];
   db.close();
@@ -103,28 +103,28 @@ describe('a machine in the middle of a turn is started again without another wak
     writeFileSync(join(folder, 'next'), new Date(due).toISOString());
     clock.advance(61_000);
     await eventually('it sleeps', async () => (await runningOf(router)) === 'asleep');
-    assert.deepEqual(recordOf(router.dataDir), [USER], 'the pending turn is on disk');
+    assert.deepEqual(pendingOf(router.dataDir), [USER], 'the pending turn is on disk');
     while (clock.now() < due - 60_000) clock.advance(60_000);
     assert.equal(startsOf(folder), 1);
     rmSync(join(folder, 'next'));
     clock.advance(60_000);
     await untilStarted(2, setup);
     clock.advance(6000);
-    await eventually('no turn is pending', () => recordOf(router.dataDir).length === 0);
+    await eventually('no turn is pending', () => pendingOf(router.dataDir).length === 0);
   });
 
   test('a turn that is retried soon keeps it awake', async (t) => {
     const { clock, router, folder } = await woken(t, { busy: false, more: { idle_seconds: 60 } });
     writeFileSync(join(folder, 'next'), new Date(clock.now() + 90_000).toISOString());
     clock.advance(61_000);
-    await eventually('the health check', () => recordOf(router.dataDir).length === 1);
+    await eventually('the health check', () => pendingOf(router.dataDir).length === 1);
     assert.equal(await runningOf(router), 'ready');
     rmSync(join(folder, 'next'));
     await eventually('it sleeps', async () => {
       clock.advance(6000);
       return (await runningOf(router)) === 'asleep';
     });
-    assert.deepEqual(recordOf(router.dataDir), []);
+    assert.deepEqual(pendingOf(router.dataDir), []);
     assert.equal(startsOf(folder), 1);
   });
 
@@ -139,14 +139,14 @@ describe('a machine in the middle of a turn is started again without another wak
     first.child.kill('SIGTERM');
     await eventually('the router has ended', () => first.child.exitCode === 0);
     assert.ok(!isAlive(eventsOf(folder, 'start')[0]!.pid));
-    assert.deepEqual(recordOf(dataDir), [USER]);
+    assert.deepEqual(pendingOf(dataDir), [USER]);
     const second = await startRouterProcess(t, dataDir);
     await eventually('it runs again', () => startsOf(folder) === 2);
     await eventually('it is ready', async () => (await second.admin('GET', `/${USER}`)).json.data.running === 'ready');
     rmSync(join(folder, 'busy'));
     second.child.kill('SIGTERM');
     await eventually('the router has ended', () => second.child.exitCode === 0);
-    assert.deepEqual(recordOf(dataDir), []);
+    assert.deepEqual(pendingOf(dataDir), []);
   });
 });
 
@@ -155,7 +155,7 @@ describe('a machine is not started again', () => {
     const { clock, router, folder } = await woken(t, { busy: true });
     rmSync(join(folder, 'busy'));
     clock.advance(6000);
-    await eventually('no turn is pending', () => recordOf(router.dataDir).length === 0);
+    await eventually('no turn is pending', () => pendingOf(router.dataDir).length === 0);
     process.kill(eventsOf(folder, 'start')[0]!.pid, 'SIGKILL');
     await eventually('it is noticed', async () => (await runningOf(router)) === 'asleep');
     for (let second = 0; second < 20; second++) clock.advance(1000);
@@ -167,15 +167,15 @@ describe('a machine is not started again', () => {
     const { clock, router, folder } = await woken(t, { busy: false, more: { idle_seconds: 60 } });
     await router.admin('POST', `/${USER}/rotate-token`);
     await eventually('it sleeps', async () => (await runningOf(router)) === 'asleep');
-    assert.deepEqual(recordOf(router.dataDir), []);
+    assert.deepEqual(pendingOf(router.dataDir), []);
     assert.equal((await router.wake(USER)).status, 202);
-    assert.deepEqual(recordOf(router.dataDir), [USER]);
+    assert.deepEqual(pendingOf(router.dataDir), [USER]);
     clock.advance(61_000);
     await eventually('it sleeps', async () => (await runningOf(router)) === 'asleep');
     for (let second = 0; second < 20; second++) clock.advance(1000);
     assert.equal(await runningOf(router), 'asleep');
     assert.equal(startsOf(folder), 2);
-    assert.deepEqual(recordOf(router.dataDir), []);
+    assert.deepEqual(pendingOf(router.dataDir), []);
   });
 
   test('when it was deleted, or has become an always-on one', async (t) => {
@@ -189,7 +189,7 @@ describe('a machine is not started again', () => {
       await change(router);
       await eventually('no turn is pending', () => {
         clock.advance(1000);
-        return recordOf(router.dataDir).length === 0;
+        return pendingOf(router.dataDir).length === 0;
       });
       assert.equal(startsOf(folder), 1);
     }
@@ -203,7 +203,7 @@ describe('a machine is not started again', () => {
     for (let second = 0; second < 20; second++) clock.advance(1000);
     await closed;
     assert.equal(startsOf(folder), 1);
-    assert.deepEqual(recordOf(router.dataDir), [USER]);
+    assert.deepEqual(pendingOf(router.dataDir), [USER]);
   });
 });
 

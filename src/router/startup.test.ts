@@ -27,7 +27,7 @@ function begin() {
     onReady: (ready) => events.push(ready ? 'ready' : 'nothing there'),
     onFailed: () => events.push('failed'),
   });
-  return { clock, provider, heard: events, late, startup, tell: onProgress, signal };
+  return { clock, provider, events, late, startup, onProgress, signal };
 }
 
 test('a start that succeeds reports its duration; one that found a daemon, or none, reports 0', async () => {
@@ -36,7 +36,7 @@ test('a start that succeeds reports its duration; one that found a daemon, or no
     [{ ...daemon, cold: false }, 0],
     [undefined, 0],
   ] as const) {
-    const { clock, provider, heard: events, startup } = begin();
+    const { clock, provider, events, startup } = begin();
     clock.advance(3000);
     provider.resolve(found);
     const ms = await startup.outcome;
@@ -46,7 +46,7 @@ test('a start that succeeds reports its duration; one that found a daemon, or no
 });
 
 test('a start that fails notifies its supervisor before its waiters', async () => {
-  const { provider, heard: events, startup } = begin();
+  const { provider, events, startup } = begin();
   const waiting = startup.outcome.catch((thrown: unknown) => {
     assert.deepEqual(events, ['failed']);
     throw thrown;
@@ -57,7 +57,7 @@ test('a start that fails notifies its supervisor before its waiters', async () =
 });
 
 test('a cancelled start answers at once, and its late success is ignored', async () => {
-  const { provider, heard: events, startup, signal } = begin();
+  const { provider, events, startup, signal } = begin();
   startup.cancel(SUPERSEDED);
   assert.equal(await startup.outcome, 0);
   assert.equal(signal.reason, SUPERSEDED);
@@ -67,7 +67,7 @@ test('a cancelled start answers at once, and its late success is ignored', async
 });
 
 test('a start that takes too long reports its last progress, and rejects with it when cancelled', async () => {
-  const { clock, provider, late, startup, tell: onProgress } = begin();
+  const { clock, provider, late, startup, onProgress } = begin();
   onProgress('the machine is replacing');
   assert.equal(startup.waitsFor, 'the machine is replacing');
   clock.advance(5000);

@@ -51,17 +51,17 @@ export class Account {
   decide(budget: Budget, { fireId, urgent, now, probeMs }: WakeRequest): AdmissionDecision {
     this.forgetBefore(now);
     const known = this.#counted.has(fireId);
-    const place = this.#promised.get(fireId);
+    const promised = this.#promised.get(fireId);
     this.#promised.delete(fireId);
-    const returns = place !== undefined && place <= now;
-    const taken = this.#taken(returns ? place : Number.POSITIVE_INFINITY);
+    const returns = promised !== undefined && promised <= now;
+    const taken = this.#taken(returns ? promised : Number.POSITIVE_INFINITY);
     const breakerAlone: Budget = budget.breaker ? { breaker: budget.breaker } : {};
     const rules = known ? breakerAlone : budget;
     const decision = decideAt(rules, { now, taken, breaker: this.#breaker, probeMs, urgent });
     if (decision.go) {
       if (budget.breaker) this.#breaker = trying(this.#breaker, budget.breaker);
       if (!known) this.#counted.set(fireId, now);
-    } else if (decision.place && this.#promised.size < MOST_PROMISES) {
+    } else if (decision.promised && this.#promised.size < MOST_PROMISES) {
       this.#promised.set(fireId, decision.until);
     }
     return decision;
@@ -129,8 +129,8 @@ type Situation = {
   urgent: boolean;
 };
 
-/** `place`: whether `until` is a promised time to be kept for this wake. */
-export type AdmissionDecision = { go: true } | { go: false; until: number; reason: string; place: boolean };
+/** `promised`: whether `until` is a promised time to be kept for this wake. */
+export type AdmissionDecision = { go: true } | { go: false; until: number; reason: string; promised: boolean };
 
 /**
  * Alternates between quiet hours and limits until both agree. They always agree: quiet hours leave some minutes of most
@@ -170,20 +170,20 @@ export function decideAt(budget: Budget, situation: Situation): AdmissionDecisio
   const paused = budget.breaker && pausedUntil(breaker, budget.breaker, now, probeMs);
   if (paused !== undefined) {
     const reason = `the machine failed to start ${times(breaker.failures, 'time')} in a row (last: ${breaker.lastError}); tried again at ${formatInstant(paused)}`;
-    return { go: false, until: paused, reason, place: false };
+    return { go: false, until: paused, reason, promised: false };
   }
   const limits = limitsOf(budget);
   const until = earliestAllowed(budget, limits, situation, now);
   if (until === now) return { go: true };
-  const place = limits.length > 0;
+  const promised = limits.length > 0;
   const quiet = budget.quiet && !urgent ? quietUntil(budget.quiet, now) : undefined;
   if (quiet !== undefined) {
     const { to, timezone } = budget.quiet!;
     const turn = until === quiet ? '' : `; by the rest of the budget this one may go at ${formatInstant(until)}`;
-    return { go: false, until, reason: `quiet hours of this user until ${to} ${timezone}${turn}`, place };
+    return { go: false, until, reason: `quiet hours of this user until ${to} ${timezone}${turn}`, promised };
   }
   const { limit } = earliestFree(taken, limits, now);
-  return { go: false, until, reason: limitReason(limit!, until), place };
+  return { go: false, until, reason: limitReason(limit!, until), promised };
 }
 
 /** A wake that only time admits: 429 with the instant at which it may be repeated. */

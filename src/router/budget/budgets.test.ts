@@ -148,7 +148,7 @@ describe('a wake beyond the budget of its user', () => {
     assert.equal(answers.filter(({ status }) => status === 202).length, 10);
     assert.equal(daemon.chats.length, 10);
     const untils = answers.filter(({ status }) => status !== 202).map((answer) => deferredUntil(answer) - clock.now());
-    const hours = untils.map((place) => Math.round(place / HOUR)).sort();
+    const hours = untils.map((until) => Math.round(until / HOUR)).sort();
     assert.deepEqual(
       hours,
       [1, 2, 3, 4].flatMap((hour) => Array.from({ length: 10 }, () => hour)),

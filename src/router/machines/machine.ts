@@ -46,7 +46,7 @@ function refuseHidden(body: MachinePut): void {
 /** The identity of a target: the part that names the program or address that gets the token. */
 function identityOf({ provider, spec }: Target): readonly unknown[] {
   const members: Readonly<Record<string, unknown>> = spec;
-  return [provider, ...descriptorOf(provider).place.map((name) => members[name])];
+  return [provider, ...descriptorOf(provider).identity.map((name) => members[name])];
 }
 
 /** Whether two targets are different programs or addresses. Arguments, variables and limits do not matter. */

@@ -45,8 +45,8 @@ export class PendingTurns {
    * was accepted in any case, and this router keeps the entry in memory.
    */
   add(userId: string): Promise<void> {
-    const known = this.#pending.get(userId);
-    return known && known.dueAt === undefined ? known.stored : this.#put(userId, undefined);
+    const existing = this.#pending.get(userId);
+    return existing && existing.dueAt === undefined ? existing.stored : this.#put(userId, undefined);
   }
 
   /** The only remaining work is a turn that is retried at `dueAt`, epoch milliseconds. */

@@ -64,7 +64,7 @@ export const COMMAND: Descriptor<'command', typeof commandSpecSchema> = {
     // The path of a webhook may be its password, and a user's own preset may be a webhook under any name.
     ...{ url: (url) => shownAddress(String(url), true), allow_private: plain, writable: plain, sandbox: plain },
   },
-  place: ['preset', 'bin', 'url'],
+  identity: ['preset', 'bin', 'url'],
   flags: [
     { usage: '--', about: 'more arguments', member: 'args', kind: 'words' },
     // A target with an address is not a program, and its server chooses the folder.

@@ -93,7 +93,7 @@ export type Descriptor<Name extends string = string, Schema extends z.ZodType<ob
   /** The public members with their display. Every other member is secret. */
   readonly shown: Readonly<{ [Member in keyof z.output<Schema>]?: Shown }>;
   /** The members that identify the program or address that gets the token. When one changes, the token is replaced. */
-  readonly place: readonly (keyof z.output<Schema> & string)[];
+  readonly identity: readonly (keyof z.output<Schema> & string)[];
   /** Whether the provider passes the token to the daemon itself, so that the operator need not. */
   readonly handsToken?: boolean;
   readonly flags: readonly Flag[];

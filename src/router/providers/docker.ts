@@ -34,7 +34,7 @@ export const DOCKER: Descriptor<'docker', typeof dockerSpecSchema> = {
   about: 'a machine to start',
   schema: dockerSpecSchema,
   shown: { container: plain, port: plain, socket: plain, sleep: plain, health_path: shownPath },
-  place: ['socket', 'container'],
+  identity: ['socket', 'container'],
   flags: [
     {
       usage: '--container <name>',

@@ -26,7 +26,7 @@ export const FLY: Descriptor<'fly', typeof flySpecSchema> = {
   about: 'a machine to start',
   schema: flySpecSchema,
   shown: { app: plain, machine_id: plain, port: plain, sleep: plain, health_path: shownPath },
-  place: ['app', 'machine_id'],
+  identity: ['app', 'machine_id'],
   flags: [
     { usage: '--app <name>', about: 'the app', member: 'app', kind: 'text', needed: 'the name of the Fly app' },
     {

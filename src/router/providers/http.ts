@@ -23,7 +23,7 @@ export const HTTP: Descriptor<'http', typeof httpSpecSchema> = {
   about: 'a daemon that is always on',
   schema: httpSpecSchema,
   shown: { url: (url) => shownAddress(String(url)), health_path: shownPath },
-  place: ['url'],
+  identity: ['url'],
   flags: [
     {
       usage: '--url <url>',

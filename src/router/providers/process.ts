@@ -88,7 +88,7 @@ export const PROCESS: Descriptor<'process', typeof processSpecSchema> = {
     ...{ command: shownArguments, cwd: plain, env: shownVariables, port: plain, foreign_listener: plain },
     ...{ health_path: shownPath, limits: plain, run_as: plain, writable: plain, sandbox: plain },
   },
-  place: ['command', 'cwd'],
+  identity: ['command', 'cwd'],
   handsToken: true,
   flags: [
     {

@@ -113,8 +113,8 @@ export class ProviderApi {
   textOf({ status, body }: ApiAnswer, secrets: readonly string[] = []): string {
     const json = jsonOrUndefined(body);
     const members: Record<string, unknown> = typeof json === 'object' && json !== null ? { ...json } : {};
-    const said = [members.message, members.error].find((member) => typeof member === 'string' && member !== '');
-    const text = this.scrub(typeof said === 'string' ? said : body.toString('utf8'), secrets);
+    const message = [members.message, members.error].find((member) => typeof member === 'string' && member !== '');
+    const text = this.scrub(typeof message === 'string' ? message : body.toString('utf8'), secrets);
     return text === '' ? `it answered ${status} without a message` : `it answered ${status}: ${text}`;
   }
 

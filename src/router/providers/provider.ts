@@ -31,7 +31,7 @@ export type Daemon = DaemonAddress & {
  * Receives the reason why a start waits, in the provider's words (`the Fly machine is replacing`). The error of a start
  * that takes too long quotes the last one. Never a secret.
  */
-export type OnProgress = (words: string) => void;
+export type OnProgress = (progress: string) => void;
 
 export type Provider = {
   readonly name: DaemonMachine['provider'];

@@ -180,7 +180,7 @@ export async function startPublicListener(options: PublicListenerOptions): Promi
   const server = await startServer({
     name: 'router-public',
     version,
-    ...{ host: config.host, port: config.port, door: config.door, allowedHosts: config.allowedHosts },
+    ...{ host: config.host, port: config.port, door: config.listener, allowedHosts: config.allowedHosts },
     ...{ log, clock, ready, drainMs, guard: checkRequest, byName: pages !== undefined },
     fallback: pages && fallbackOf(pages, config.isTls),
     routes(app) {

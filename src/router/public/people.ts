@@ -8,7 +8,7 @@ import { rightsOf } from '../../kit/identity/person-rights.ts';
 import type { ConnectingClient, ConsoleRows } from './console-rows.ts';
 import type { Lockouts } from './lockout.ts';
 import type { OwnMachine } from './own-machine.ts';
-import type { PersonTokens, RightsElsewhere } from './person-tokens.ts';
+import type { PersonTokens, ExternalRights } from './person-tokens.ts';
 
 export type People = {
   /**
@@ -22,7 +22,7 @@ export type People = {
   /** Whether a credential is still valid. */
   stands(credential: string): boolean;
   /** The rights at other daemons that the operator has granted to a credential. */
-  rightsElsewhere(credential: string): RightsElsewhere;
+  rightsElsewhere(credential: string): ExternalRights;
   readonly sessions: Pick<ConsoleRows, 'get' | 'put' | 'touch' | 'remove'>;
   machineOf(user: string): OwnMachine;
   /** Sends requests to the agent of a user; the address of a request is ignored. */
@@ -65,7 +65,7 @@ export function createPeople({
     },
     redeem: async (code) => validOnly(await rows.redeem(code)),
     stands: (credential) => tokens.isValid({ tokenId: credential }),
-    rightsElsewhere: (credential) => tokens.rightsElsewhere(credential),
+    rightsElsewhere: (credential) => tokens.externalRights(credential),
     sessions: rows,
     machineOf,
     lineTo: connectionsTo,

@@ -34,7 +34,7 @@ const USE_EVERY_MS = 60_000;
 const NO_DIGEST = hash('sha256', 'no such credential', 'buffer');
 
 /** The rights of a credential at other daemons, set by the operator. */
-export type RightsElsewhere = {
+export type ExternalRights = {
   /** The claim of an alarm key for the credential; `undefined` without an enrolment at chronosd. */
   readonly mark: string | undefined;
   /** Whether a submitter was enrolled at the executor. */
@@ -115,7 +115,7 @@ export class PersonTokens {
     return this.#viewOf(row);
   }
 
-  rightsElsewhere(tokenId: string): RightsElsewhere {
+  externalRights(tokenId: string): ExternalRights {
     const row = this.#byId.get(tokenId) as Row | undefined;
     return { mark: row?.alarm_mark ?? undefined, submitter: row !== undefined && row.submitter !== null };
   }

@@ -20,8 +20,8 @@ function reapersOf(dataDir: string): number[] {
   const pids = readdirSync('/proc').filter((entry) => /^\d+$/.test(entry));
   return pids.map(Number).filter((pid) => {
     try {
-      const words = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
-      return words.includes(dataDir) && words.some((word) => word.endsWith('reaper/main.ts'));
+      const args = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0');
+      return args.includes(dataDir) && args.some((word) => word.endsWith('reaper/main.ts'));
     } catch {
       return false;
     }
@@ -113,15 +113,15 @@ describe('a machine of a killed router', () => {
   test('is found when the router died before it stored the pid, and an unrelated process is not touched', async (t) => {
     const { dataDir, router, pid } = await withMachine(t, 0);
     await router.kill();
-    const stranger = spawn('sleep', ['60'], { stdio: 'ignore', detached: true });
-    atEnd(t, () => stranger.kill('SIGKILL'));
+    const unrelated = spawn('sleep', ['60'], { stdio: 'ignore', detached: true });
+    atEnd(t, () => unrelated.kill('SIGKILL'));
     const db = new DatabaseSync(join(dataDir, 'router.db'));
-    db.prepare(`INSERT INTO processes VALUES ('bob', 'another', '', 1, ?, 'born at another time')`).run(stranger.pid!);
+    db.prepare(`INSERT INTO processes VALUES ('bob', 'another', '', 1, ?, 'born at another time')`).run(unrelated.pid!);
     db.prepare(`UPDATE processes SET pid = NULL, birth = NULL WHERE user_id = ?`).run(USER);
     db.close();
     assert.equal(await settling(dataDir).ended, 1);
     assert.ok(!isAlive(pid));
-    assert.ok(isAlive(stranger.pid!));
+    assert.ok(isAlive(unrelated.pid!));
   });
 
   test('is ignored when the data folder is missing', async (t) => {

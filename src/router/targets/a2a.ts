@@ -100,9 +100,9 @@ class A2aTarget implements TurnTarget {
   }
 
   async #send(agent: A2aAgent, attempt: Attempt, contextId: string | undefined): Promise<Reply> {
-    const { turn, prompt: words, startedAt, signal } = attempt;
+    const { turn, prompt, startedAt, signal } = attempt;
     const limit = within(this.#options.clock, this.#leftMs(startedAt), signal);
-    const reply = await agent.send({ messageId: a2aMessageId(turn.fireId), contextId, text: words }, limit.signal);
+    const reply = await agent.send({ messageId: a2aMessageId(turn.fireId), contextId, text: prompt }, limit.signal);
     limit.cancel();
     return reply;
   }

@@ -21,7 +21,7 @@ export function openclawTarget({
   clock,
 }: OpenclawOptions): TargetMaker<PresetOf<'openclaw'>, DirectTarget> {
   return (preset, { spec, token }) => ({
-    async deliver(wake, turn, words, signal): Promise<DeliveryOutcome> {
+    async deliver(wake, turn, prompt, signal): Promise<DeliveryOutcome> {
       const seconds = spec.timeout_seconds ?? preset.timeout_seconds ?? DEFAULT_TIMEOUT_SECONDS;
       const limit = within(clock, seconds * 1000, signal);
       const answer = await call(dispatcher, {
@@ -30,7 +30,7 @@ export function openclawTarget({
         headers: { authorization: `Bearer ${token}` },
         body: JSON.stringify({
           ...preset.body,
-          message: words,
+          message: prompt,
           // A wake without a conversation goes to the default of the gateway's settings.
           ...(turn.named
             ? { sessionKey: preset.session_key.replaceAll('<conversation>', () => turn.conversationId) }

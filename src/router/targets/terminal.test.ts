@@ -10,18 +10,18 @@ const preset = (name: string) => shipped.get(name) as TerminalPreset;
 const ID = '3f0d5d1e-0000-4000-8000-000000000001';
 
 test('the included presets have the arguments that their vendors document', () => {
-  const line = (name: string, session?: string) => commandLine(preset(name), 'words', session, ['--more']);
-  assert.deepEqual(line('claude'), {
+  const commandOf = (name: string, session?: string) => commandLine(preset(name), 'words', session, ['--more']);
+  assert.deepEqual(commandOf('claude'), {
     arguments: ['-p', '--output-format', 'json', '--more'],
     input: 'words',
   });
-  assert.deepEqual(line('claude', ID), {
+  assert.deepEqual(commandOf('claude', ID), {
     arguments: ['-p', '--resume', ID, '--output-format', 'json', '--more'],
     input: 'words',
   });
-  assert.deepEqual(line('codex'), { arguments: ['exec', '--more', '-', '--json'], input: 'words' });
-  assert.deepEqual(line('codex', ID), { arguments: ['exec', '--more', 'resume', ID, '-', '--json'], input: 'words' });
-  assert.deepEqual(line('gemini', ID), {
+  assert.deepEqual(commandOf('codex'), { arguments: ['exec', '--more', '-', '--json'], input: 'words' });
+  assert.deepEqual(commandOf('codex', ID), { arguments: ['exec', '--more', 'resume', ID, '-', '--json'], input: 'words' });
+  assert.deepEqual(commandOf('gemini', ID), {
     arguments: ['--resume', ID, '-p', 'Take up the message above.', '--output-format', 'json', '--more'],
     input: 'words',
   });
@@ -39,13 +39,13 @@ test('a prompt goes over standard input when the program reads it, and never whe
     const one = shipped.get(name);
     if (one.kind !== 'terminal') continue;
     for (const session of [undefined, ID]) {
-      const line = commandLine(one, 'words of the agent', session, []);
-      assert.ok('arguments' in line && line.input === 'words of the agent', name);
-      assert.ok(!line.arguments.some((argument) => argument.includes('words of the agent')), name);
+      const commandOf = commandLine(one, 'words of the agent', session, []);
+      assert.ok('arguments' in commandOf && commandOf.input === 'words of the agent', name);
+      assert.ok(!commandOf.arguments.some((argument) => argument.includes('words of the agent')), name);
     }
   }
-  const line = commandLine(argumentsAlone('claude'), 'words', undefined, []);
-  assert.deepEqual(line, { arguments: ['-p', 'words', '--output-format', 'json'], input: undefined });
+  const commandOf = commandLine(argumentsAlone('claude'), 'words', undefined, []);
+  assert.deepEqual(commandOf, { arguments: ['-p', 'words', '--output-format', 'json'], input: undefined });
 });
 
 test('a prompt that cannot be an argument goes over standard input, or is rejected', () => {
@@ -55,17 +55,17 @@ test('a prompt that cannot be an argument goes over standard input, or is reject
     ['a\0b', /holds a NUL/],
     ['ü'.repeat(70_000), /has 140000 bytes with its payload, and an argument holds 131071 at most/],
   ] as const) {
-    const line = commandLine(preset('claude'), prompt, undefined, []);
-    assert.deepEqual(line, { arguments: ['-p', '--output-format', 'json'], input: prompt });
+    const commandOf = commandLine(preset('claude'), prompt, undefined, []);
+    assert.deepEqual(commandOf, { arguments: ['-p', '--output-format', 'json'], input: prompt });
     const refused = commandLine(bare, prompt, undefined, []);
     assert.ok('impossible' in refused && because.test(refused.impossible));
   }
 });
 
 test('placeholders in prompt, session or arguments are not expanded', () => {
-  const line = commandLine(argumentsAlone('claude'), '<session> <args> $&', '$&$1', ['<message>', '<session>']);
-  assert.ok('arguments' in line);
-  assert.deepEqual(line.arguments, [
+  const commandOf = commandLine(argumentsAlone('claude'), '<session> <args> $&', '$&$1', ['<message>', '<session>']);
+  assert.ok('arguments' in commandOf);
+  assert.deepEqual(commandOf.arguments, [
     ...['-p', '--resume', '$&$1', '<session> <args> $&', '--output-format', 'json', '<message>', '<session>'],
   ]);
 });
@@ -73,8 +73,8 @@ test('placeholders in prompt, session or arguments are not expanded', () => {
 test('the id of a session is never parsed as an option of the program', () => {
   for (const name of ['claude', 'codex', 'gemini'])
     for (const one of [preset(name), { ...argumentsAlone('claude'), name }]) {
-      const line = commandLine(one, 'words', '--dangerously-skip-permissions', []);
-      assert.ok('impossible' in line && /session whose id begins with a dash/.test(line.impossible), name);
+      const commandOf = commandLine(one, 'words', '--dangerously-skip-permissions', []);
+      assert.ok('impossible' in commandOf && /session whose id begins with a dash/.test(commandOf.impossible), name);
     }
 });
 
