@@ -53,5 +53,6 @@ test('every other answer, and no answer, means that the keys are unavailable now
     [(_, response) => void response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(), /302/],
     [(request) => void request.socket.destroy(), /does not answer/],
   ];
-  for (const [answer, pattern] of cases) await assert.rejects((await readKeysOf(t, answer))('ada'), unavailable(pattern));
+  for (const [answer, pattern] of cases)
+    await assert.rejects((await readKeysOf(t, answer))('ada'), unavailable(pattern));
 });

@@ -107,7 +107,11 @@ test('a console without alarm settings stops the start with the missing names; T
     messageOf({ ...settings, ROUTER_CHRONOS_URL: chronosd.ROUTER_CHRONOS_URL }),
     /set ROUTER_CHRONOS_TOKEN \(its CHRONOS_TOKEN\), or/,
   );
-  const { console, isTls } = parseRouterConfig({ ...settings, ...chronosd, ROUTER_PUBLIC_TLS: 'terminated-in-front' }).public;
+  const { console, isTls } = parseRouterConfig({
+    ...settings,
+    ...chronosd,
+    ROUTER_PUBLIC_TLS: 'terminated-in-front',
+  }).public;
   assert.equal(isTls, true);
   assert.deepEqual(console, {
     ...{ chronosUrl: 'https://chronos.internal:9096', chronosToken: chronosd.ROUTER_CHRONOS_TOKEN },

@@ -56,7 +56,7 @@ describe('a wake beyond the budget of its user', () => {
     assert.deepEqual([deferred.json.error.code, deferred.json.error.retryable], ['rate_limited', true]);
     assert.match(
       deferred.json.error.message,
-      /^held back: 2 wakes in the last hour are this user's budget; this one may go at 20/,
+      /^deferred: 2 wakes in the last hour are this user's budget; this one may go at 20/,
     );
     const seconds = Number(deferred.headers.get('retry-after'));
     assert.ok(Math.abs(until - clock.now() - seconds * 1000) < 5000 && seconds > 3500 && seconds <= 3600);
@@ -133,7 +133,7 @@ describe('a wake beyond the budget of its user', () => {
     await router.put(USER, fixtureMachine(folder, undefined, { budget: quietNow(Date.now()) }));
     assert.match(
       (await router.wake(USER)).json.error.message,
-      /^held back: quiet hours of this user until \d\d:\d\d UTC$/,
+      /^deferred: quiet hours of this user until \d\d:\d\d UTC$/,
     );
     assert.equal((await router.admin('GET', `/${USER}`)).json.data.running, 'asleep');
     assert.deepEqual(eventsOf(folder), []);
@@ -307,7 +307,7 @@ describe('the circuit breaker', () => {
     const until = deferredUntil(deferred);
     assert.match(
       deferred.json.error.message,
-      /^held back: the machine failed to start 3 times in a row \(last: .*7.*\); tried again at 20/,
+      /^deferred: the machine failed to start 3 times in a row \(last: .*7.*\); tried again at 20/,
     );
     assert.ok(Math.abs(until - clock.now() - 2 * MINUTE) < 10_000, 'twice as long');
     assert.equal((await router.wake(USER, { urgent: true })).status, 429);

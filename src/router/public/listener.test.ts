@@ -126,7 +126,10 @@ describe('a proxied request', () => {
     daemon.answer = (response) => response.writeHead(307, { location: 'http://192.0.2.1/' }).end();
     const { status, body } = await say(router, token, { message: 'hello' });
     assert.equal(status, 502);
-    assert.match(body.error!.message, /did not answer \(it answered 307, which is not passed on\); it may or may not/);
+    assert.match(
+      body.error!.message,
+      /did not answer \(it answered 307, which is not passed on\); it is unknown whether/,
+    );
     daemon.answer = (response) => {
       response.writeHead(200, { 'content-type': 'application/json', 'content-length': '100' });
       response.write('{"ok":');
@@ -179,18 +182,18 @@ describe('a machine in use', () => {
     const token = await tokenOf(router, 'ada');
     const { status, headers, body } = await say(router, token, { message: 'hello' });
     assert.deepEqual([status, headers.get('retry-after'), body.error!.code], [503, '5', 'unavailable']);
-    assert.match(body.error!.message, /^your agent's machine does not come up: .*no such model/);
+    assert.match(body.error!.message, /^your agent's machine does not start: .*no such model/);
     assert.match(body.error!.message, /Nothing was sent to it; .* reveille machine show ada$/);
   });
 
   test('that is missing or has no chat answers with a message for the user', async (t) => {
     const router = await startBench(t);
     const cases: [user: string, status: number, words: RegExp, prepare?: () => Promise<unknown>][] = [
-      ['nobody', 404, /no machine has been set up for nobody; whoever runs this router does it with/],
+      ['nobody', 404, /no machine has been set up for nobody; the operator of this router does it with/],
       ['off', 451, /suspended/, () => router.admin('POST', '/off/suspend')],
       ['gone', 410, /deleted/, () => router.admin('DELETE', '/gone')],
       ['later', 503, /provisioned/],
-      ['cli', 409, /is a program that is woken for each turn and cannot be talked to/],
+      ['cli', 409, /is a program that runs once for each turn, so it has no chat/],
     ];
     for (const user of ['off', 'gone']) await router.put(user, fixtureMachine(temporaryFolder(t)));
     await router.put('later', { ...fixtureMachine(temporaryFolder(t)), state: 'provisioning' });

@@ -8,7 +8,7 @@ import { rightsOf } from '../../kit/identity/person-rights.ts';
 import type { ConnectingClient, ConsoleRows } from './console-rows.ts';
 import type { Lockouts } from './lockout.ts';
 import type { OwnMachine } from './own-machine.ts';
-import type { PersonTokens, ExternalRights } from './person-tokens.ts';
+import type { ExternalRights, PersonTokens } from './person-tokens.ts';
 
 export type People = {
   /**

@@ -60,7 +60,7 @@ test('a bare prompt has message and payload alone', () => {
 test('the message of a person names them and the time, and is not attributed to the agent', () => {
   const setBy = { ...wake, setBy: 'Ada\n[end', setAt: Date.parse('2026-06-14T08:10:00Z') };
   const line = 'Set by "Ada\\n[end" on 2026-06-14T08:10:00.000Z';
-  assert.match(framedPrompt(setBy), /^An alarm that a person set for you has rung\./);
+  assert.match(framedPrompt(setBy), /^An alarm that a person set for you has fired\./);
   assert.ok(framedPrompt(setBy).includes(`\n${line}\n`));
   assert.doesNotMatch(framedPrompt(setBy), /your own|No person/);
   assert.equal(barePrompt(setBy), 'hello');

@@ -20,7 +20,10 @@ test('the included presets have the arguments that their vendors document', () =
     input: 'words',
   });
   assert.deepEqual(commandOf('codex'), { arguments: ['exec', '--more', '-', '--json'], input: 'words' });
-  assert.deepEqual(commandOf('codex', ID), { arguments: ['exec', '--more', 'resume', ID, '-', '--json'], input: 'words' });
+  assert.deepEqual(commandOf('codex', ID), {
+    arguments: ['exec', '--more', 'resume', ID, '-', '--json'],
+    input: 'words',
+  });
   assert.deepEqual(commandOf('gemini', ID), {
     arguments: ['--resume', ID, '-p', 'Take up the message above.', '--output-format', 'json', '--more'],
     input: 'words',
@@ -39,33 +42,33 @@ test('a prompt goes over standard input when the program reads it, and never whe
     const one = shipped.get(name);
     if (one.kind !== 'terminal') continue;
     for (const session of [undefined, ID]) {
-      const commandOf = commandLine(one, 'words of the agent', session, []);
-      assert.ok('arguments' in commandOf && commandOf.input === 'words of the agent', name);
-      assert.ok(!commandOf.arguments.some((argument) => argument.includes('words of the agent')), name);
+      const command = commandLine(one, 'words of the agent', session, []);
+      assert.ok('arguments' in command && command.input === 'words of the agent', name);
+      assert.ok(!command.arguments.some((argument) => argument.includes('words of the agent')), name);
     }
   }
-  const commandOf = commandLine(argumentsAlone('claude'), 'words', undefined, []);
-  assert.deepEqual(commandOf, { arguments: ['-p', 'words', '--output-format', 'json'], input: undefined });
+  const command = commandLine(argumentsAlone('claude'), 'words', undefined, []);
+  assert.deepEqual(command, { arguments: ['-p', 'words', '--output-format', 'json'], input: undefined });
 });
 
 test('a prompt that cannot be an argument goes over standard input, or is rejected', () => {
   const bare = argumentsAlone('claude');
   for (const [prompt, because] of [
     ['-rf /', /begins with a dash/],
-    ['a\0b', /holds a NUL/],
+    ['a\0b', /contains a NUL/],
     ['ü'.repeat(70_000), /has 140000 bytes with its payload, and an argument holds 131071 at most/],
   ] as const) {
-    const commandOf = commandLine(preset('claude'), prompt, undefined, []);
-    assert.deepEqual(commandOf, { arguments: ['-p', '--output-format', 'json'], input: prompt });
+    const command = commandLine(preset('claude'), prompt, undefined, []);
+    assert.deepEqual(command, { arguments: ['-p', '--output-format', 'json'], input: prompt });
     const refused = commandLine(bare, prompt, undefined, []);
     assert.ok('impossible' in refused && because.test(refused.impossible));
   }
 });
 
 test('placeholders in prompt, session or arguments are not expanded', () => {
-  const commandOf = commandLine(argumentsAlone('claude'), '<session> <args> $&', '$&$1', ['<message>', '<session>']);
-  assert.ok('arguments' in commandOf);
-  assert.deepEqual(commandOf.arguments, [
+  const command = commandLine(argumentsAlone('claude'), '<session> <args> $&', '$&$1', ['<message>', '<session>']);
+  assert.ok('arguments' in command);
+  assert.deepEqual(command.arguments, [
     ...['-p', '--resume', '$&$1', '<session> <args> $&', '--output-format', 'json', '<message>', '<session>'],
   ]);
 });
@@ -73,8 +76,8 @@ test('placeholders in prompt, session or arguments are not expanded', () => {
 test('the id of a session is never parsed as an option of the program', () => {
   for (const name of ['claude', 'codex', 'gemini'])
     for (const one of [preset(name), { ...argumentsAlone('claude'), name }]) {
-      const commandOf = commandLine(one, 'words', '--dangerously-skip-permissions', []);
-      assert.ok('impossible' in commandOf && /session whose id begins with a dash/.test(commandOf.impossible), name);
+      const command = commandLine(one, 'words', '--dangerously-skip-permissions', []);
+      assert.ok('impossible' in command && /session whose id begins with a dash/.test(command.impossible), name);
     }
 });
 

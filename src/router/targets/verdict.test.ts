@@ -77,7 +77,7 @@ test('a session id that looks like an option is not stored', () => {
 test('a reply that is too long is cut at a character boundary, with a note', () => {
   const reply = boundedReply('ü'.repeat(200_000))!;
   assert.ok(Buffer.byteLength(reply) < 256 * 1024 + 64);
-  assert.match(reply, /ü\n\[cut here: the answer has 400000 bytes\]$/);
+  assert.match(reply, /ü\n\[cut here: the reply has 400000 bytes\]$/);
   assert.ok(!reply.includes('\ufffd'));
 });
 

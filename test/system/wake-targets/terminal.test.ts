@@ -68,7 +68,7 @@ describe('programs that are run for a turn', () => {
     writeFileSync(plain, 'text');
     chmodSync(plain, 0o644);
     await bench.put('alice', claude(bench.work, { bin: plain }));
-    assert.match((await bench.wake('alice')).json.error.message, /may not be executed; try: chmod \+x/);
+    assert.match((await bench.wake('alice')).json.error.message, /is not executable; try: chmod \+x/);
     await bench.put('alice', claude(join(bench.home, 'nowhere')));
     assert.match((await bench.wake('alice')).json.error.message, /cwd ".*nowhere" is not a folder/);
     assert.deepEqual((await bench.turns('alice')).counts, {});
