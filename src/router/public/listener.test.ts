@@ -183,7 +183,7 @@ describe('a machine in use', () => {
     const { status, headers, body } = await say(router, token, { message: 'hello' });
     assert.deepEqual([status, headers.get('retry-after'), body.error!.code], [503, '5', 'unavailable']);
     assert.match(body.error!.message, /^your agent's machine does not start: .*no such model/);
-    assert.match(body.error!.message, /Nothing was sent to it; .* reveille machine show ada$/);
+    assert.match(body.error!.message, /Your request was not sent; .* reveille machine show ada$/);
   });
 
   test('that is missing or has no chat answers with a message for the user', async (t) => {

@@ -106,7 +106,7 @@ describe('the Fly API', () => {
     const without = await open(t, {}, '');
     assert.equal(
       await failureOf(without),
-      'FLY_API_TOKEN is not set; set it where the router runs; make one with: fly tokens create deploy',
+      'FLY_API_TOKEN is not set; set it in the environment of the router; create one with: fly tokens create deploy',
     );
     assert.equal(without.fly.seen.length, 0);
   });
