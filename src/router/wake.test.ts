@@ -96,7 +96,7 @@ describe('a wake for an always-on daemon', () => {
     }
   });
 
-  test('has room for the longest message and payload of an alarm', async (t) => {
+  test('delivers the longest message and payload of an alarm', async (t) => {
     const router = await startBench(t);
     const daemon = await startPlainDaemon(t);
     await put(router, daemon.url);

@@ -40,7 +40,10 @@ export const HTTP: Descriptor<'http', typeof httpSpecSchema> = {
 
 function httpMachine(machine: Machine): HttpMachine {
   if (machine.provider === 'http') return machine;
-  throw new ReveilleError('internal', `internal error: a machine of provider ${machine.provider} was passed to provider http`);
+  throw new ReveilleError(
+    'internal',
+    `internal error: a machine of provider ${machine.provider} was passed to provider http`,
+  );
 }
 
 /**

@@ -8,7 +8,7 @@ import { DAEMON_FIXTURE, eventsOf, isAlive } from '../testing/bench.ts';
 import { ProcessGroup } from './process-group.ts';
 import { birthOf, isRunning } from './process-table.ts';
 
-test('a process that ignores SIGTERM is ended by force, whichever router started it', async (t) => {
+test('a process that ignores SIGTERM is ended by force, also one of an earlier router', async (t) => {
   for (const adopted of [false, true]) {
     const folder = temporaryFolder(t);
     const child = spawn(process.execPath, [DAEMON_FIXTURE], {

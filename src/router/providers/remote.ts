@@ -1,7 +1,7 @@
 /**
  * A provider of machines of an external system. It queries, requests a change, and queries again until the machine has
- * the desired state. It joins changes that are under way, whichever client began them. Machines outlive the router; a
- * record has those that were awake, for the next router.
+ * the desired state. It joins changes that are under way, also those of other clients. Machines outlive the router; a
+ * record lists awake machines for the next router.
  */
 import { type Clock, wait } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';

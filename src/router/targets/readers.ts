@@ -12,7 +12,7 @@ export type Exit = { code: number } | { signal: string } | undefined;
 
 /**
  * `none`: the output does not show how the turn ended. `began`: the agent certainly worked on the turn, so its errors
- * do not prove that no turn ran. `complaint`: a non-fatal error of the program itself.
+ * do not prove that no turn ran. `errorText`: a non-fatal error of the program itself.
  */
 export type Reading = {
   session?: string | undefined;
