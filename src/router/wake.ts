@@ -89,7 +89,8 @@ export class Wakes {
    *   delivery; not called for a machine without a daemon
    * @returns the daemon's own answer, whatever its status
    * @throws ReveilleError 404, 410, 451 by the state of the machine; 429 ({@link WakeDeferred}) when the user's budget
-   *   defers it; 502, 503 or 504 when the delivery failed, it is not ready in time, or its start was cancelled
+   *   defers it; 502 when the delivery failed; 503
+   *   when it is not ready; 504 when its start was cancelled
    */
   async wake(request: Wake, onReady: (afterMs: number) => void = () => {}): Promise<WakeAnswer> {
     const { clock, log, onWake } = this.#options;
