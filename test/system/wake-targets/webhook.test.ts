@@ -112,7 +112,7 @@ describe('webhook', () => {
     assert.equal(put.status, 400);
     assert.match(
       put.json.error.message,
-      /127\.0\.0\.1 is an address of this computer; if that is meant, register .*--allow-private/,
+      /127\.0\.0\.1 is an address of this computer; if that is intended, register .*--allow-private/,
     );
     const url = receiver.url.replace('127.0.0.1', 'localhost');
     await bench.put('alice', { provider: 'command', spec: { preset: 'webhook', url } });

@@ -1,4 +1,4 @@
-/** What bounds people: locks after wrong credentials, and the share of each user. */
+/** The limits of users: locks after wrong credentials, and the share of each user. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -6,7 +6,7 @@ import { ShiftingClock } from '../testing/shifting-clock.ts';
 import { Lockouts } from './lockout.ts';
 import { Shares } from './shares.ts';
 
-/** After how many seconds to come again; 0 when it is let through. */
+/** The retry time in seconds; 0 for an admitted attempt. */
 function wait(attempt: () => unknown): number {
   try {
     attempt();
@@ -17,7 +17,7 @@ function wait(attempt: () => unknown): number {
   }
 }
 
-test('the tenth wrong credential locks for a second, each one after it for twice as long, up to 15 minutes', () => {
+test('the tenth wrong credential locks for a second, and each further one twice as long, up to 15 minutes', () => {
   const clock = new ShiftingClock();
   const locks = new Lockouts(clock, () => true);
   const pauses: number[] = [];
@@ -41,7 +41,7 @@ test('the tenth wrong credential locks for a second, each one after it for twice
   );
 });
 
-test('on an address of many people the lock is on the credential; elsewhere it is on the address too', () => {
+test('a shared address locks only the credential; any other address is locked too', () => {
   const clock = new ShiftingClock();
   const shared = new Lockouts(clock, () => true);
   const own = new Lockouts(clock, () => false);
@@ -69,7 +69,7 @@ test('on an address of many people the lock is on the credential; elsewhere it i
   );
 });
 
-test('a flood of addresses is forgotten, oldest first, and takes no more memory', () => {
+test('old addresses are removed first, so that memory stays bounded', () => {
   const locks = new Lockouts(new ShiftingClock(), () => false);
   for (let n = 0; n < 10; n++) locks.failed('192.0.2.1', undefined);
   for (let n = 0; n < 5000; n++) locks.failed(`10.0.${n >> 8}.${n & 255}`, undefined);
@@ -79,7 +79,7 @@ test('a flood of addresses is forgotten, oldest first, and takes no more memory'
   );
 });
 
-test('a user has a quarter of their minute at once, the rest as it comes, and others are not concerned', () => {
+test('a user gets a quarter of the requests per minute at once and the rest gradually; others are not affected', () => {
   const clock = new ShiftingClock();
   const shares = new Shares(clock, { requestsPerMinute: 40, streams: 2, requests: 3 });
   for (let n = 0; n < 10; n++) shares.enter('ada', 'requests')();
@@ -90,7 +90,7 @@ test('a user has a quarter of their minute at once, the rest as it comes, and ot
   assert.equal(shares.refused, 1);
 });
 
-test('streams and requests of a user are bounded each, and what has ended makes room', () => {
+test('streams and requests of a user have separate limits, and an ended one frees its place', () => {
   const shares = new Shares(new ShiftingClock(), { requestsPerMinute: 1000, streams: 2, requests: 1 });
   const [one] = [shares.enter('ada', 'streams'), shares.enter('ada', 'streams')];
   assert.equal(

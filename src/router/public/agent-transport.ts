@@ -1,20 +1,20 @@
 /**
- * The way of the console to a person's agent: it wakes the machine and keeps it awake for as long as a request or a
- * stream lasts, as a person's own requests through the listener do, and is bounded with them.
+ * The console's connection to a user's agent. It wakes the machine and keeps it awake for the duration of a request or
+ * stream, like the user's requests through the listener, and with the same limits.
  */
 import type { Dispatcher } from 'undici';
 import type { Handler, Transport } from '../../kit/http/plain-transport.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import { WAKE_HEADERS } from '../../wire/wake.ts';
 import type { Lease } from '../supervisor.ts';
-import type { Passages } from './passage.ts';
-import { CARRIED_ROUTES } from './routes.ts';
+import type { ProxyConnections } from './proxy-connections.ts';
+import { PROXIED_ROUTES } from './routes.ts';
 import type { Shares } from './shares.ts';
 
 type Controller = Dispatcher.DispatchController;
 
-/** Before there is a connection, a request can only be given up. */
-class Waiting implements Controller {
+/** Before a connection exists, the only possible action is to cancel the request. */
+class PendingController implements Controller {
   readonly gone = new AbortController();
   readonly aborted = false;
   readonly paused = false;
@@ -26,7 +26,7 @@ class Waiting implements Controller {
   }
 }
 
-/** A refusal of the router in the form of an answer, so that its own words arrive. */
+/** Writes a rejection of the router as a response, so that its error message reaches the console. */
 function refuse(handler: Handler, controller: Controller, thrown: unknown): void {
   const error = thrown instanceof ReveilleError ? thrown : toReveilleError(thrown);
   const { code, message, retryable, status, retryAfterSeconds } = error;
@@ -37,57 +37,57 @@ function refuse(handler: Handler, controller: Controller, thrown: unknown): void
   handler.onResponseEnd?.(controller, {});
 }
 
-/** @param dispatcher connections to machines, those of people */
-export function agentLine(
+/** @param dispatcher connections to machines for user requests */
+export function agentTransport(
   userId: string,
-  { passages, shares, dispatcher }: { passages: Passages; shares: Shares; dispatcher: Dispatcher },
+  { proxies, shares, dispatcher }: { proxies: ProxyConnections; shares: Shares; dispatcher: Dispatcher },
 ): Transport {
   const begin = async (options: Dispatcher.DispatchOptions, handler: Handler): Promise<void> => {
-    const waiting = new Waiting();
-    handler.onConnecting?.(waiting);
+    const pending = new PendingController();
+    handler.onConnecting?.(pending);
     let leave: (() => void) | undefined;
     let lease: Lease;
-    const isStream = options.path.split('?', 1)[0] === CARRIED_ROUTES.events.path;
+    const isStream = options.path.split('?', 1)[0] === PROXIED_ROUTES.events.path;
     try {
       leave = shares.enter(userId, isStream ? 'streams' : 'requests');
-      lease = await passages.reach(userId, waiting.gone.signal);
+      lease = await proxies.reach(userId, pending.gone.signal);
     } catch (thrown) {
       leave?.();
-      if (waiting.gone.signal.aborted) handler.onResponseError?.(waiting, waiting.gone.signal.reason as Error);
-      else refuse(handler, waiting, thrown);
+      if (pending.gone.signal.aborted) handler.onResponseError?.(pending, pending.gone.signal.reason as Error);
+      else refuse(handler, pending, thrown);
       return;
     }
     const { daemon, machine } = lease;
-    let held: Controller | undefined;
-    const end = () => held?.abort(new Error('the machine is going to sleep'));
-    const over = () => {
+    let active: Controller | undefined;
+    const end = () => active?.abort(new Error('the machine is going to sleep'));
+    const finish = () => {
       lease.ending.removeEventListener('abort', end);
       lease.release();
       leave();
     };
     if (isStream) lease.ending.addEventListener('abort', end);
-    const isChat = options.method === 'POST' && options.path === CARRIED_ROUTES.chat.path;
+    const isChat = options.method === 'POST' && options.path === PROXIED_ROUTES.chat.path;
     const base = new URL(daemon.url);
     const wrapped: Dispatcher.DispatchHandler = {
       onRequestStart(controller, context) {
-        held = controller;
-        if (waiting.gone.signal.aborted) controller.abort(waiting.gone.signal.reason as Error);
+        active = controller;
+        if (pending.gone.signal.aborted) controller.abort(pending.gone.signal.reason as Error);
         else if (isStream && lease.ending.aborted) end();
         handler.onConnecting?.(controller);
         handler.onRequestStart?.(controller, context);
       },
-      onResponseStart(controller, status, headers, words) {
+      onResponseStart(controller, status, headers, statusText) {
         if (isChat && status >= 200 && status <= 299) void lease.accepted();
-        handler.onResponseStart?.(controller, status, headers, words);
+        handler.onResponseStart?.(controller, status, headers, statusText);
       },
       onResponseData: (controller, chunk) => handler.onResponseData?.(controller, chunk),
       onResponseEnd(controller, trailers) {
-        over();
+        finish();
         handler.onResponseEnd?.(controller, trailers);
       },
       onResponseError(controller, error) {
-        over();
-        if (held === undefined) passages.doubt(userId, lease);
+        finish();
+        if (active === undefined) proxies.checkBeforeUse(userId, lease);
         handler.onResponseError?.(controller, error);
       },
     };
@@ -102,10 +102,10 @@ export function agentLine(
       },
     };
     try {
-      (daemon.line?.people ?? dispatcher).dispatch(target, wrapped);
+      (daemon.connections?.userRequests ?? dispatcher).dispatch(target, wrapped);
     } catch (thrown) {
-      over();
-      handler.onResponseError?.(waiting, thrown instanceof Error ? thrown : new Error(String(thrown)));
+      finish();
+      handler.onResponseError?.(pending, thrown instanceof Error ? thrown : new Error(String(thrown)));
     }
   };
   return {

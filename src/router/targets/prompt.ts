@@ -1,15 +1,15 @@
 /**
- * What an agent reads when it is woken. Pure, and the same for every attempt at a wake: a target that tells repetitions
- * apart by what they say must see the same words again.
+ * Builds the prompt of a woken agent. Pure, and equal for every attempt at a wake: a target that recognizes repetitions
+ * by content must get the same text again.
  */
 import { createHash } from 'node:crypto';
 import { LATE_WORDS } from '../../kit/clock/duration.ts';
 import { hiddenBlanked } from '../../kit/text/hidden-characters.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
-import { spokenText } from '../providers/redaction.ts';
+import { quotableText } from '../providers/redaction.ts';
 import type { Turn } from './turn.ts';
 
-export type Spoken = Pick<
+export type PromptInput = Pick<
   Turn,
   | 'fireId'
   | 'alarmId'
@@ -24,8 +24,8 @@ export type Spoken = Pick<
   | 'lateBecause'
 >;
 
-/** 8 hex digits that the quoted words do not contain, so that none of them can end their quotation. */
-function markerCode({ fireId, message, payload = '' }: Spoken): string {
+/** 8 hex digits that the quoted text does not contain, so that it cannot end its quotation. */
+function markerCode({ fireId, message, payload = '' }: PromptInput): string {
   for (let round = 0; ; round++) {
     const digest = createHash('sha256')
       .update(JSON.stringify([round, fireId, message, payload]))
@@ -37,28 +37,28 @@ function markerCode({ fireId, message, payload = '' }: Spoken): string {
 
 const quoted = (what: string, code: string, text: string) => [`[${what} ${code}]`, text, `[end of ${what} ${code}]`];
 
-/** Who gave the words, and when. The name is quoted, so that nothing in it reads as another line. */
-const setBy = ({ setBy: name, setAt }: Spoken) =>
+/** The author of the message, and the time. The name is quoted, so that it cannot look like another line. */
+const setBy = ({ setBy: name, setAt }: PromptInput) =>
   name === undefined
     ? []
     : [`Set by ${JSON.stringify(name)}${setAt === undefined ? '' : ` on ${formatInstant(setAt)}`}`];
 
 /**
- * The wake with its circumstances: facts first, one on a line, then message and payload as they were stored, between
- * marker lines. It begins with a letter, so that no program takes it for an option.
+ * The wake with its context: facts first, one a line, then message and payload as stored, between marker lines. It
+ * begins with a letter, so that no program parses it as an option.
  */
-export function framedWords(wake: Spoken): string {
+export function framedPrompt(wake: PromptInput): string {
   const code = markerCode(wake);
   const facts = [
     wake.setBy === undefined
-      ? 'An alarm that you set earlier has rung. No person wrote this; the message below is your own, for this moment.'
-      : "An alarm that a person set for you has rung. The message below is that person's, for this moment.",
+      ? 'An alarm that you set earlier has fired. No person wrote this; the message below is your own, for this moment.'
+      : "An alarm that a person set for you has fired. The message below is that person's, for this moment.",
     ...setBy(wake),
     `Due at: ${formatInstant(wake.scheduledFor)}`,
     ...(wake.lateBecause === undefined ? [] : [`Late because: ${LATE_WORDS[wake.lateBecause]}`]),
     ...(wake.setAt === undefined || wake.setBy !== undefined ? [] : [`Set at: ${formatInstant(wake.setAt)}`]),
     ...(wake.label === undefined ? [] : [`Label: ${JSON.stringify(wake.label)}`]),
-    ...(wake.missedCount === 0 ? [] : [`Earlier rings of this alarm that were missed: ${wake.missedCount}`]),
+    ...(wake.missedCount === 0 ? [] : [`Earlier occurrences of this alarm that were missed: ${wake.missedCount}`]),
     ...(wake.alarmId === undefined ? [] : [`Alarm id: ${wake.alarmId}`]),
     `Conversation id: ${wake.conversationId}`,
   ];
@@ -68,8 +68,8 @@ export function framedWords(wake: Spoken): string {
   return [...facts, '', ...message, ...payload].join('\n');
 }
 
-/** Message and payload alone: a slash command must stand in front, so nothing says whose they are. */
-export function bareWords({ message, payload }: Spoken): string {
+/** Message and payload alone: a slash command must come first, so no line names the author. */
+export function barePrompt({ message, payload }: PromptInput): string {
   return payload === undefined ? message : `${message}\n\n${payload}`;
 }
 
@@ -77,6 +77,6 @@ const CHARACTERS = 600;
 
 /** The beginning of a text on one line, without control characters, terminal colours and the given secrets. */
 export function oneLine(text: string, secrets: readonly string[] = []): string {
-  const clean = hiddenBlanked(spokenText(text, secrets)).replace(/\s+/g, ' ').trim();
+  const clean = hiddenBlanked(quotableText(text, secrets)).replace(/\s+/g, ' ').trim();
   return clean.length > CHARACTERS ? `${clean.slice(0, CHARACTERS).toWellFormed()}…` : clean;
 }

@@ -15,7 +15,7 @@ async function keysOf(router: Bench, userId: string, token = WAKE_TOKEN) {
   };
 }
 
-test("a machine's receipt key is told under the wake token, and never its token", async (t) => {
+test('the wake token reads the report key of a machine, never its token', async (t) => {
   const router = await startBench(t);
   const token = (await router.put('alice', machine)).json.data.token!;
   const { keys, text } = await keysOf(router, 'alice');
@@ -28,7 +28,7 @@ test("a machine's receipt key is told under the wake token, and never its token"
   assert.equal((await keysOf(router, 'alice')).status, 404);
 });
 
-test('a token is replaced by another that is shown once; receipts under the one before are believed for ten minutes', async (t) => {
+test('a replaced token is shown once; reports signed with the earlier one are accepted for ten minutes', async (t) => {
   const clock = new ShiftingClock();
   const router = await startBench(t, { clock });
   const first = (await router.put('alice', machine)).json.data.token!;
@@ -53,7 +53,7 @@ test('a token is replaced by another that is shown once; receipts under the one 
   assert.deepEqual((await keysOf(router, 'alice')).keys, [receiptKey(chosen)]);
 });
 
-test('there is no token to replace without a machine; a webhook gets one of the form that its receiver knows', async (t) => {
+test('no machine means no token to replace; a webhook gets one in the format of its receiver', async (t) => {
   const router = await startBench(t);
   assert.equal((await router.admin('POST', '/alice/rotate-token')).status, 404);
   await router.put('alice', machine);

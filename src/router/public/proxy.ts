@@ -1,13 +1,13 @@
 /**
- * One request and its answer through the listener, as they stream: nothing is collected on the way. A reader that is
- * slower than the daemon holds the daemon up, not memory.
+ * Proxies one request and its answer through the listener as streams, without buffering. A reader that is slower than
+ * the daemon applies back pressure to it and uses no memory.
  */
 import type { ServerResponse } from 'node:http';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
 import type { Dispatcher } from 'undici';
 import { reasonOf } from '../../kit/http/exchange.ts';
 
-export type Carriage = {
+export type ProxyRequest = {
   dispatcher: Dispatcher;
   /** The daemon's base address. */
   url: string;
@@ -16,33 +16,33 @@ export type Carriage = {
   path: string;
   headers: Record<string, string>;
   body: Buffer | undefined;
-  /** Where the answer goes. */
+  /** The destination of the answer. */
   outgoing: ServerResponse;
-  /** Ends an answer that has begun, as if it were whole: for streams, which have no end of their own. */
+  /** Ends a begun answer as if it were complete: for streams, which do not end themselves. */
   ending: AbortSignal | undefined;
-  /** The longest silence of the daemon, in milliseconds; 0: any. */
+  /** The longest silence of the daemon, in milliseconds; 0: unlimited. */
   silenceMs: number;
 };
 
-export type Carried =
-  /** The answer, or as much of it as there was, is with the reader. */
+export type ProxyResult =
+  /** The answer, or its part before an abort, was sent to the reader. */
   | { result: 'answered'; status: number; response: Response }
-  /** The reader went away before there was an answer. */
+  /** The reader disconnected before an answer. */
   | { result: 'left'; response: Response }
-  /** Not a byte of the request left. */
+  /** No byte of the request was sent. */
   | { result: 'unsent'; why: string }
-  /** The request left, and there is no answer that could be passed on. */
+  /** The request was sent, and no usable answer arrived. */
   | { result: 'unknown'; why: string };
 
-/** What of an answer's head is the person's business. */
-const PASSED_ON = ['content-type', 'retry-after', 'x-accel-buffering'] as const;
+/** The headers of an answer that the user receives. */
+const RESPONSE_HEADERS = ['content-type', 'retry-after', 'x-accel-buffering'] as const;
 
-/** Carries a request to the daemon and its answer back. Never rejects. */
-export function carry(carriage: Carriage): Promise<Carried> {
+/** Sends a request to the daemon and its answer back. Never rejects. */
+export function proxyRequest(request: ProxyRequest): Promise<ProxyResult> {
   return new Promise((resolve) => {
-    const { dispatcher, url, method, path, headers, body, outgoing, silenceMs } = carriage;
+    const { dispatcher, url, method, path, headers, body, outgoing, silenceMs } = request;
     const base = new URL(url);
-    const handler = new Passage(carriage, resolve);
+    const handler = new ProxyExchange(request, resolve);
     const options: Dispatcher.DispatchOptions = {
       origin: base.origin,
       path: base.pathname.replace(/\/+$/, '') + path,
@@ -63,34 +63,34 @@ export function carry(carriage: Carriage): Promise<Carried> {
   });
 }
 
-class Passage implements Dispatcher.DispatchHandler {
-  readonly #carriage: Carriage;
-  readonly #resolve: (carried: Carried) => void;
+class ProxyExchange implements Dispatcher.DispatchHandler {
+  readonly #request: ProxyRequest;
+  readonly #resolve: (result: ProxyResult) => void;
   #controller: Dispatcher.DispatchController | undefined;
   #status: number | undefined;
-  #isOver = false;
+  #hasEnded = false;
 
-  constructor(carriage: Carriage, resolve: (carried: Carried) => void) {
-    this.#carriage = carriage;
+  constructor(request: ProxyRequest, resolve: (result: ProxyResult) => void) {
+    this.#request = request;
     this.#resolve = resolve;
-    carriage.outgoing.once('close', this.leave);
-    carriage.ending?.addEventListener('abort', this.#end);
+    request.outgoing.once('close', this.leave);
+    request.ending?.addEventListener('abort', this.#end);
   }
 
-  /** The reader has gone: nobody waits for the daemon any more. */
+  /** The reader has disconnected, so the request to the daemon is aborted. */
   readonly leave = (): void => {
-    if (this.#isOver) return;
+    if (this.#hasEnded) return;
     const begun = this.#status;
     this.#settle(
       begun === undefined
         ? { result: 'left', response: RESPONSE_ALREADY_SENT }
         : { result: 'answered', status: begun, response: RESPONSE_ALREADY_SENT },
     );
-    this.#controller?.abort(new Error('the reader has gone'));
+    this.#controller?.abort(new Error('the reader disconnected'));
   };
 
   readonly #end = (): void => {
-    if (this.#isOver || this.#status === undefined) return;
+    if (this.#hasEnded || this.#status === undefined) return;
     this.#answered(this.#status);
     this.#controller?.abort(new Error('the stream was ended'));
   };
@@ -99,7 +99,7 @@ class Passage implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller;
-    if (this.#isOver) controller.abort(new Error('the reader has gone'));
+    if (this.#hasEnded) controller.abort(new Error('the reader disconnected'));
   }
 
   onResponseStart(
@@ -107,14 +107,14 @@ class Passage implements Dispatcher.DispatchHandler {
     status: number,
     headers: Record<string, string | string[] | undefined>,
   ): void {
-    if (status < 200 || this.#isOver) return;
+    if (status < 200 || this.#hasEnded) return;
     if ((status >= 300 && status <= 399) || status > 599) {
       this.#settle({ result: 'unknown', why: `it answered ${status}, which is not passed on` });
       controller.abort(new Error('not passed on'));
       return;
     }
-    const { outgoing, ending } = this.#carriage;
-    const kept = PASSED_ON.flatMap((name) => (typeof headers[name] === 'string' ? [[name, headers[name]]] : []));
+    const { outgoing, ending } = this.#request;
+    const kept = RESPONSE_HEADERS.flatMap((name) => (typeof headers[name] === 'string' ? [[name, headers[name]]] : []));
     outgoing.writeHead(status, Object.fromEntries(kept));
     outgoing.flushHeaders();
     this.#status = status;
@@ -122,14 +122,14 @@ class Passage implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    const { outgoing } = this.#carriage;
-    if (this.#isOver || outgoing.write(chunk)) return;
+    const { outgoing } = this.#request;
+    if (this.#hasEnded || outgoing.write(chunk)) return;
     controller.pause();
     outgoing.once('drain', this.#drained);
   }
 
   onResponseEnd(): void {
-    if (!this.#isOver && this.#status !== undefined) this.#answered(this.#status);
+    if (!this.#hasEnded && this.#status !== undefined) this.#answered(this.#status);
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, error: Error): void {
@@ -137,29 +137,29 @@ class Passage implements Dispatcher.DispatchHandler {
   }
 
   fail(error: Error): void {
-    if (this.#isOver) return;
+    if (this.#hasEnded) return;
     if (this.#status !== undefined) {
       const status = this.#status;
       this.#settle({ result: 'answered', status, response: RESPONSE_ALREADY_SENT });
-      // Only a connection that breaks tells the reader that this was not all.
-      this.#carriage.outgoing.destroy();
+      // Only a broken connection shows the reader that the answer is incomplete.
+      this.#request.outgoing.destroy();
       return;
     }
     this.#settle({ result: this.#controller ? 'unknown' : 'unsent', why: reasonOf(error) });
   }
 
   #answered(status: number): void {
-    const { outgoing } = this.#carriage;
+    const { outgoing } = this.#request;
     this.#settle({ result: 'answered', status, response: RESPONSE_ALREADY_SENT });
     outgoing.end();
   }
 
-  #settle(carried: Carried): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
-    const { outgoing, ending } = this.#carriage;
+  #settle(result: ProxyResult): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    const { outgoing, ending } = this.#request;
     outgoing.off('close', this.leave).off('drain', this.#drained);
     ending?.removeEventListener('abort', this.#end);
-    this.#resolve(carried);
+    this.#resolve(result);
   }
 }

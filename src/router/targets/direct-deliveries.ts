@@ -1,49 +1,48 @@
-/** Wakes that are handed over within their own time: what the target answers is what the wake is answered. */
+/** Delivers wakes that the target accepts within the wake's own time: the target's answer is the answer to the wake. */
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Wake } from '../../wire/wake.ts';
 import { MachineUnavailable } from '../providers/provider.ts';
-import type { DirectTarget, Handover } from './target.ts';
+import { framedPrompt } from './prompt.ts';
+import type { DeliveryOutcome, DirectTarget } from './target.ts';
 import type { Turn } from './turn.ts';
 import { type OnStage, stageOf } from './turn.ts';
 import type { TurnStore } from './turn-store.ts';
-import { framedWords } from './words.ts';
 
-type HandoversOptions = {
+type DirectDeliveriesOptions = {
   store: TurnStore;
   clock: Clock;
   log: Logger;
   onStage: OnStage;
-  /** Suspends a machine whose receiver said that it is gone for good. */
+  /** Suspends a machine whose receiver reported that it is permanently gone. */
   suspend: (userId: string, why: string) => Promise<void>;
 };
 
-export class Handovers {
-  readonly #options: HandoversOptions;
-  /** On their way, by user and fire. */
+export class DirectDeliveries {
+  readonly #options: DirectDeliveriesOptions;
+  /** Under way, by user and fire. */
   readonly #underWay = new Map<string, Promise<Turn>>();
 
-  constructor(options: HandoversOptions) {
+  constructor(options: DirectDeliveriesOptions) {
     this.#options = options;
   }
 
   /**
-   * Hands a wake over. A repetition that arrives while the first one is under way shares its answer.
+   * Delivers a wake. A concurrent repetition shares the answer of the first call.
    *
-   * @returns the turn that is on record
-   * @throws ReveilleError 410 when the receiver is gone for good, 502 when the wake was refused or may have arrived,
-   *   503 when nothing
-   *   of it was begun
+   * @returns the recorded turn
+   * @throws ReveilleError 410 when the receiver is permanently gone, 502 when the wake was rejected or may have
+   *   arrived, 503 when no turn began
    */
-  async handOver(target: DirectTarget, wake: Wake, turn: Turn, deadline: AbortSignal): Promise<Turn> {
+  async deliver(target: DirectTarget, wake: Wake, turn: Turn, deadline: AbortSignal): Promise<Turn> {
     const key = `${turn.userId} ${turn.fireId}`;
     const first = this.#underWay.get(key);
     if (first) return await first;
-    const handover = this.#deliver(target, wake, turn, deadline);
-    this.#underWay.set(key, handover);
+    const outcome = this.#deliver(target, wake, turn, deadline);
+    this.#underWay.set(key, outcome);
     try {
-      return await handover;
+      return await outcome;
     } finally {
       this.#underWay.delete(key);
     }
@@ -51,29 +50,29 @@ export class Handovers {
 
   async #deliver(target: DirectTarget, wake: Wake, turn: Turn, deadline: AbortSignal): Promise<Turn> {
     const { store, clock, log, onStage, suspend } = this.#options;
-    // What is handed over is told apart by its words, and an attempt that is repeated after a restart knows no reason.
-    const words = framedWords({ ...turn, lateBecause: undefined });
-    const handover = await target.deliver(wake, turn, words, deadline);
-    if (handover.result === 'gone') await suspend(turn.userId, handover.why);
-    if (handover.result !== 'accepted') throw refusalOf(handover);
+    // The receiver compares contents, and an attempt that is repeated after a restart has no reason.
+    const prompt = framedPrompt({ ...turn, lateBecause: undefined });
+    const outcome = await target.deliver(wake, turn, prompt, deadline);
+    if (outcome.result === 'gone') await suspend(turn.userId, outcome.why);
+    if (outcome.result !== 'accepted') throw refusalOf(outcome);
     const now = clock.now();
-    const { handle } = handover;
+    const { handle } = outcome;
     try {
       await store.accept({ ...turn, status: 'accepted', handle, startedAt: now, finishedAt: now });
     } catch (err) {
-      // The target has it and knows a repetition by itself; the wake is not to be repeated for the record's sake.
-      log.error({ err, turn_id: turn.id }, 'a wake was handed over and could not be put on record');
+      // The target has accepted it and recognizes repetitions. A failed record must not cause a repetition.
+      log.error({ err, turn_id: turn.id }, 'a delivered wake could not be recorded');
     }
     onStage({ ...stageOf(turn, now), stage: 'accepted' });
     return turn;
   }
 }
 
-function refusalOf(handover: Exclude<Handover, { result: 'accepted' }>): ReveilleError {
-  const { why } = handover;
-  switch (handover.result) {
+function refusalOf(outcome: Exclude<DeliveryOutcome, { result: 'accepted' }>): ReveilleError {
+  const { why } = outcome;
+  switch (outcome.result) {
     case 'not_started': {
-      const { retryAfterSeconds } = handover;
+      const { retryAfterSeconds } = outcome;
       return new ReveilleError('unavailable', why, retryAfterSeconds === undefined ? {} : { retryAfterSeconds });
     }
     case 'not_there':
