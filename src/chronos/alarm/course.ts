@@ -1,4 +1,4 @@
-/** The course of a fire: how far it got, from its attempts and from what the machine that it woke has told. Pure. */
+/** The history of a fire: its progress, derived from its attempts and its machine's turn reports. Pure. */
 import type { FireStage, FireView } from '../../wire/alarm.ts';
 import type { TurnReport } from '../../wire/receipt.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
@@ -6,16 +6,16 @@ import type { Attempt } from './alarm.ts';
 import type { LastTurn } from './lifecycle.ts';
 import { viewAttempt } from './view.ts';
 
-/** A stage that a machine has reported of a fire, as it is kept. */
+/** A stored turn report of a fire. */
 export type FireReceipt = TurnReport & {
   owner: string;
   alarmId: string;
   fireId: string;
-  /** When the first report of it was there. */
+  /** When its first report arrived. */
   recordedAt: number;
 };
 
-/** Among so many attempts at an alarm, from when a fire was due on, one at that fire is looked for. */
+/** To find an attempt at one fire, at most this many attempts at its alarm are read, from the fire's due time on. */
 export const ATTEMPTS_LOOKED_AT = 1000;
 
 const waitsOf = ({ at, retryAt, error }: FireReceipt) => ({
@@ -24,7 +24,7 @@ const waitsOf = ({ at, retryAt, error }: FireReceipt) => ({
   ...(error === null ? {} : { error }),
 });
 
-/** What the fires that some attempts belong to have come to. */
+/** The progress of the fires that some attempts belong to. */
 class Courses {
   readonly #receipts = new Map<string, Partial<Record<FireReceipt['stage'], FireReceipt>>>();
   readonly #accepted = new Set<string>();
@@ -67,10 +67,10 @@ class Courses {
 }
 
 /**
- * How the turn of an alarm's latest fire that was delivered stands.
+ * The status of the turn of the alarm's latest delivered fire. ¶
  *
- * @param attempts at the alarm, latest first
- * @param receipts of the fires that the attempts belong to
+ * @param attempts attempts at the alarm, latest first
+ * @param receipts reports of the fires of these attempts
  */
 export function lastTurnOf(attempts: readonly Attempt[], receipts: readonly FireReceipt[]): LastTurn {
   const latest = attempts.find(({ outcome }) => outcome === 'delivered');
@@ -81,9 +81,9 @@ export function lastTurnOf(attempts: readonly Attempt[], receipts: readonly Fire
 }
 
 /**
- * A page of the ledger.
+ * A page of the ledger. ¶
  *
- * @param receipts of the fires that the attempts belong to
+ * @param receipts reports of the fires of these attempts
  */
 export function viewFires(attempts: readonly Attempt[], receipts: readonly FireReceipt[]): FireView[] {
   const courses = new Courses(attempts, receipts);

@@ -1,8 +1,10 @@
 /**
- * Why a fire is late, where no process could send it: chronosd did not run, the computer slept, or the process was
- * stopped (`SIGSTOP`, a debugger) or got no processor. The modification time of a file, set every few seconds, records
- * until when the previous process ran. A sleep is the difference between the clock that counts sleep and the monotonic
- * clock. A stall is a heartbeat that comes too late by the monotonic clock. A change of the wall clock is neither.
+ * Why a fire is late when no process could send it: chronosd did not run, the computer slept, or the process was
+ * stopped or starved (`SIGSTOP`, a debugger, no CPU time).
+ *
+ * The modification time of a file, updated every few seconds, records until when the previous process ran. A sleep is
+ * the difference between the clock that counts sleep and the monotonic clock. A stall is a heartbeat that is late by
+ * the monotonic clock. A change of the wall clock is neither.
  */
 import { closeSync, openSync, statSync, utimesSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,11 +15,14 @@ import type { AbsenceReason } from '../../wire/alarm.ts';
 type Span = { readonly from: number; readonly to: number; readonly because: AbsenceReason };
 
 const BEAT_MS = 2000;
-/** Tolerated between clocks that are read one after another, and for a heartbeat that is late. */
+/** Tolerance between clocks that are read one after another, and for a late heartbeat. */
 const SLACK_MS = 3000;
-/** Looking at the clocks is a call of the system for each fire that is late; no sleep begins and ends within this. */
+/**
+ * Minimum time between two reads of the clocks. Each late fire would otherwise cost a system call, and no sleep is
+ * shorter than this.
+ */
 const LOOK_AGAIN_MS = 100;
-/** Spans that are remembered: rings that wait for longer have been late for other reasons since. */
+/** Recorded intervals. A fire that waits longer than they cover has been late for other reasons since. */
 const REMEMBERED = 16;
 
 export class Absence {
@@ -28,7 +33,9 @@ export class Absence {
   #cancel: CancelTimer = () => {};
   #seen: { now: number; monotonic: number; sinceBoot: number };
 
-  /** @param folder has the file; without it only sleeps and stalls are known, as other replicas may have run */
+  /**
+   * @param folder contains the file; without it only sleeps and stalls are known, because other replicas may have run
+   */
   constructor(folder: string | undefined, clock: Clock, log: Logger) {
     this.#clock = clock;
     this.#log = log;
@@ -39,9 +46,13 @@ export class Absence {
     this.#beat();
   }
 
-  /** Why what was due then has not rung before now; `undefined` when somebody was there. Epoch milliseconds. */
+  /**
+   * Why an occurrence due at that instant did not fire until now; `undefined` when a process could have delivered it.
+   * Epoch milliseconds.
+   */
   because(dueAt: number): AbsenceReason | undefined {
-    // A sleep shows in the wall clock, too, and the beat finds one that somebody has set back meanwhile.
+    // A sleep shows in the wall clock, too. If the wall clock was set back meanwhile, the next heartbeat finds the
+    // sleep.
     if (Math.abs(this.#clock.now() - this.#seen.now) >= LOOK_AGAIN_MS) this.#notice();
     return this.#spans.findLast(({ from, to }) => from <= dueAt && dueAt <= to)?.because;
   }
@@ -57,7 +68,7 @@ export class Absence {
     return { now: now.call(clock), monotonic: monotonic.call(clock), sinceBoot: sinceBoot?.call(clock) ?? 0 };
   }
 
-  /** Records a sleep of the computer, or a stall of this process, since the last look. */
+  /** Records a sleep of the computer, or a stall of this process, since the last read. */
   #notice(): void {
     const seen = this.#look();
     const ran = seen.monotonic - this.#seen.monotonic;
@@ -80,7 +91,7 @@ export class Absence {
       closeSync(openSync(this.#file, 'a', 0o600));
       utimesSync(this.#file, at, at);
     } catch (err) {
-      this.#log.debug({ err }, 'when this process ran last cannot be written down');
+      this.#log.debug({ err }, 'the file that records when this process last ran could not be written');
     }
   }
 

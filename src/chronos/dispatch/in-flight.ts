@@ -1,9 +1,9 @@
-/** Who is being delivered to right now: the bounds of concurrency, overall and for each user. */
+/** Running deliveries and the limits on concurrency, in total and for each user. */
 import type { CancelTimer, Clock } from '../../kit/clock/clock.ts';
 
 /**
- * While more is due than there are slots, this share of them is to be free before the next claim, or {@link REFILL_MS}
- * go by.
+ * While more is due than there are slots, the next claim waits until this share of them is free, or for {@link
+ * REFILL_MS}.
  */
 const REFILL_SHARE = 1 / 4;
 const REFILL_MS = 8;
@@ -26,26 +26,26 @@ export class InFlight {
     this.#bounds = bounds;
   }
 
-  /** Deliveries under way. */
+  /** Running deliveries. */
   get size(): number {
     return this.#size;
   }
 
   /**
-   * How many more may begin. Outcomes that are not stored yet count too, twice over: a store that is slower than the
-   * wakes must not let them pile up.
+   * How many more may start. Outcomes that are not stored yet count, up to a factor of two: they must not pile up when
+   * the store is slower than the wakes.
    */
   get room(): number {
     const { concurrency } = this.#bounds;
     return Math.max(0, Math.min(concurrency - this.#size, 2 * concurrency - this.#tracked.size));
   }
 
-  /** Deliveries under way at this moment, by owner; owners without any are not in it. */
+  /** Running deliveries by owner; owners without any are absent. */
   perOwner(): ReadonlyMap<string, number> {
     return new Map(this.#perOwner);
   }
 
-  /** Owners who may not have another delivery just now. */
+  /** Owners who may not have another delivery now. */
   saturatedOwners(): Set<string> {
     const saturated = new Set<string>();
     for (const [owner, count] of this.#perOwner) if (count >= this.#bounds.userConcurrency) saturated.add(owner);
@@ -53,9 +53,9 @@ export class InFlight {
   }
 
   /**
-   * Takes a slot.
+   * Takes a slot. ¶
    *
-   * @returns gives the slot free, and says whether its owner could have no other until then
+   * @returns frees the slot, and returns whether its owner could have no other until then
    */
   enter(owner: string): () => boolean {
     this.#size++;
@@ -70,7 +70,7 @@ export class InFlight {
     };
   }
 
-  /** Remembers an attempt until it has settled, its outcome stored. */
+  /** Tracks an attempt until it has settled and its outcome is stored. */
   track(attempt: Promise<void>): void {
     this.#tracked.add(attempt);
     void attempt.finally(() => {
@@ -84,13 +84,13 @@ export class InFlight {
     while (this.#tracked.size > 0) await Promise.allSettled([...this.#tracked]);
   }
 
-  /** Whether there is room for a claim that is worth its transaction while more is due than there are slots. */
+  /** Whether enough slots are free for a claim to be worth its transaction while more is due than there are slots. */
   get roomToRefill(): boolean {
     return this.room >= this.#bounds.concurrency * REFILL_SHARE;
   }
 
   /**
-   * Resolves when there is {@link roomToRefill}, or when there is any room and a moment has passed since: claiming for
+   * Resolves when {@link roomToRefill} is true, or when any slot is free and a moment has passed since. A claim for
    * every single slot would cost a transaction each.
    */
   refillable(clock: Clock): Promise<void> {

@@ -1,9 +1,9 @@
-/** Keeps the leases of what is in flight alive, so that a slow machine is not mistaken for a dead replica. */
+/** Renews the leases of running deliveries, so that a slow machine is not mistaken for a dead replica. */
 import type { CancelTimer, Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import type { AlarmStore, LeaseKey } from '../store/store.ts';
 
-/** A lease of which less than this share has gone by is not renewed yet. */
+/** A lease is not renewed before this share of it has elapsed. */
 const YOUNG_SHARE = 1 / 6;
 
 type Lease = { readonly key: LeaseKey; until: number };
@@ -24,7 +24,7 @@ export class LeaseKeeper {
     this.#leaseMs = leaseMs;
   }
 
-  /** From now on the lease, which ends at `until`, is renewed, until {@link release}. */
+  /** Renews the lease, which ends at `until`, from now on until {@link release}. */
   hold(key: LeaseKey, until: number): void {
     this.#held.set(key.fireId, { key, until });
     this.#timer ??= this.#renewLater();
@@ -36,10 +36,10 @@ export class LeaseKeeper {
   }
 
   /**
-   * Renews at once if a lease held here has run out by `now`. Call it before a claim: after an outage of the store, a
-   * jump of the wall clock or a suspend, the claim would otherwise take what this very process is working on.
+   * Renews at once if a lease of this process has expired by `now`. Call it before a claim. After an outage of the
+   * store, a jump of the wall clock or a suspend, the claim would otherwise take occurrences of this process. ¶
    *
-   * @throws what the store throws
+   * @throws the errors of the store
    */
   async renewOverdue(now: number): Promise<void> {
     for (const { until } of this.#held.values()) {
@@ -54,17 +54,17 @@ export class LeaseKeeper {
   }
 
   #renewLater(): CancelTimer {
-    // A third of the lease leaves room for one failed renewal and a slow one.
+    // A third of the lease leaves time for one failed renewal and a slow one.
     return this.#clock.after(this.#leaseMs / 3, () => void this.#renewRegularly());
   }
 
   async #renewRegularly(): Promise<void> {
     try {
-      // What was claimed a moment ago has time until the next turn; most of it is over by then.
+      // A lease that was claimed a moment ago is renewed in the next round, when most of it has elapsed.
       const young = this.#clock.now() + (1 - YOUNG_SHARE) * this.#leaseMs;
       await this.#renew([...this.#held.values()].filter(({ until }) => until <= young));
     } catch (error) {
-      this.#log.warn({ err: error, leases: this.#held.size }, 'leases could not be renewed; trying again');
+      this.#log.warn({ err: error, leases: this.#held.size }, 'leases could not be renewed; retrying');
     }
     this.#timer = this.#held.size > 0 && !this.#stopped ? this.#renewLater() : undefined;
   }
@@ -82,7 +82,7 @@ export class LeaseKeeper {
         lease.until = until;
       } else if (this.#held.get(fireId) === lease) {
         this.#held.delete(fireId);
-        this.#log.warn({ fire_id: fireId, fence }, 'lease lost; another holder may repeat this wake');
+        this.#log.warn({ fire_id: fireId, fence }, 'lease lost; another replica may repeat this wake');
       }
     }
   }

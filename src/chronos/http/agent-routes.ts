@@ -1,6 +1,4 @@
-/**
- * Proving an identity, and the operator's side of it: enrolling, listing and revoking keys (docs/contracts.md §1, §2).
- */
+/** Proof of identity, and the operator's routes for keys: enrol, list and revoke (docs/contracts.md §1, §2). */
 import { z } from 'zod';
 import { readJson } from '../../kit/http/body.ts';
 import { sendOk } from '../../kit/http/envelope.ts';
@@ -46,8 +44,8 @@ export function agentRoutes(app: HttpApp, service: ChronosService): void {
   const { store, clock, auth, floods } = service;
 
   /**
-   * Nothing is proved yet, so whoever asks in the name of an owner must not use up what that owner may ask for from
-   * elsewhere: the bound is the owner's at one address. Names that nobody knows share that of their address.
+   * Nothing is proved yet, and a caller in an owner's name must not use up the owner's rate from elsewhere. So the
+   * limit is per owner and address. Unknown names share the limit of their address.
    */
   const bound = async (c: HttpContext, did: string) => {
     if (!floods) return;
@@ -110,7 +108,7 @@ export function agentAdminRoutes(app: HttpApp, { store, clock }: ChronosService)
     const { label, public_key } = parseOrThrow(revokeRequestSchema, await readJson(c), ['public_key']);
     const revoked = await store.revokeKeys(ownerOf(label), public_key?.toLowerCase(), clock.now());
     if (revoked.length === 0)
-      throw new ReveilleError('not_found', `no key that could be revoked is enrolled for ${label}`);
+      throw new ReveilleError('not_found', `no key that can be revoked is enrolled for ${label}`);
     return sendOk(c, { revoked: revoked.map(viewKey), count: revoked.length });
   });
 }

@@ -27,7 +27,10 @@ import { refuseBody, refuseQuery } from './no-arguments.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
 import { type ChronosService, callerOf, ownerOfRequest } from './service.ts';
 
-/** One answer for an id that does not exist, belongs to someone else, or is no id: they must not be told apart. */
+/**
+ * One answer for an id that does not exist, belongs to another owner, or is invalid: the cases must be
+ * indistinguishable.
+ */
 export function alarmNotFound(): ReveilleError {
   return new ReveilleError('not_found', 'you have no alarm with this id; alarm_list shows the ones you have');
 }
@@ -49,7 +52,7 @@ function created(state: AlarmState, deduped: boolean): AlarmCreated {
   };
 }
 
-/** The answer to a request whose key is held by an alarm already: that alarm, when the request asks for the same. */
+/** The answer to a request with the key of an existing alarm: that alarm, when the request defines the same. */
 function repeated(earlier: AlarmState, asked: Alarm): AlarmCreated {
   const differing = differingFields(earlier.alarm, asked);
   if (differing.length === 0) return created(earlier, true);
@@ -59,10 +62,10 @@ function repeated(earlier: AlarmState, asked: Alarm): AlarmCreated {
   );
 }
 
-/** Cancelled alarms that make room for a new one, at most. */
+/** How many cancelled alarms are deleted at most to free storage for a new one. */
 const FORGOTTEN_FOR_ONE = 100;
 
-/** Among so many of the latest attempts at an alarm the one is looked for that was delivered. */
+/** The delivered attempt is searched among this many latest attempts at an alarm. */
 const ATTEMPTS_OF_A_FIRE = 100;
 
 type Caller = { owner: string; publicKey: string; standing: Standing };
@@ -86,14 +89,14 @@ async function createAlarm(
   try {
     occurrence = firstOccurrence(alarm, now, limits);
   } catch (refusal) {
-    // A request that is sent again after its instant has passed gets the answer it would have got the first time.
+    // A request that is repeated after its instant has passed gets the original answer.
     const earlier = alarm.idempotencyKey === null ? undefined : await store.findByKey(owner, alarm.idempotencyKey);
     if (earlier) return repeated(earlier, alarm);
     throw refusal;
   }
   const bounds = { ...(await floods?.storeLimits(standing)), maxActive: limits.maxActiveAlarms };
   let answer = await store.create({ alarm, occurrence }, bounds);
-  // What was cancelled owes nobody anything: it makes room before anybody is refused.
+  // Cancelled alarms are deleted first, before a request is refused.
   if (answer.result === 'too_much' && (await store.forgetCancelled(owner, FORGOTTEN_FOR_ONE)) > 0)
     answer = await store.create({ alarm, occurrence }, bounds);
   switch (answer.result) {
@@ -112,12 +115,12 @@ async function createAlarm(
   }
 }
 
-/** All `/v1/alarms` routes but the list and the ledger's. */
+/** All `/v1/alarms` routes except the list and the ledger. */
 export function alarmRoutes(app: HttpApp, service: ChronosService): void {
   const { store, clock, limits, floods } = service;
   const id = service.alarmIds ?? createAlarmIds();
 
-  /** Applies a transition to the alarm in the path and wakes the dispatcher for what it now owes. */
+  /** Applies a transition to the alarm in the path and wakes the dispatcher for its next occurrence. */
   const change = async (c: HttpContext, { owner, standing }: Caller, transition: Transition): Promise<AlarmState> => {
     const bounds = { ...(await floods?.storeLimits(standing)), maxActive: limits.maxActiveAlarms };
     const state = await store.update(owner, alarmIdOf(c), transition, bounds);
@@ -135,14 +138,14 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
       { token: service.auth.adminToken, now: clock.now() },
     );
 
-  /** The caller, once there is room for what it asks for. */
+  /** The caller, once the limits admit its request. */
   const enter = async (c: HttpContext, gate: 'creates' | 'triggers'): Promise<Caller> => {
     const caller = await callerOf(service, c);
     floods?.enter(gate, caller.owner, caller.standing);
     return caller;
   };
 
-  /** A route that takes nothing but the alarm's id. */
+  /** A route whose only argument is the alarm's id. */
   const act = (action: (state: AlarmState, now: number) => AlarmState, gate?: 'creates') => async (c: HttpContext) => {
     const caller = gate ? await enter(c, gate) : await callerOf(service, c);
     await refuseBody(c);
@@ -175,7 +178,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     );
   });
 
-  // Cancelling is always let through: it is what makes room.
+  // Cancelling is always admitted, because it frees storage.
   serve(app, CHRONOS_ROUTES.cancelAlarm, act(cancelAlarm));
   serve(app, CHRONOS_ROUTES.pauseAlarm, act(pauseAlarm, 'creates'));
   serve(app, CHRONOS_ROUTES.resumeAlarm, act(resumeAlarm, 'creates'));

@@ -1,4 +1,4 @@
-/** chronosd's HTTP server: who may come in, and which routes there are. */
+/** chronosd's HTTP server: authentication and routes. */
 import type { Clock } from '../../kit/clock/clock.ts';
 import { requireBearer } from '../../kit/http/bearer.ts';
 import type { Door } from '../../kit/http/door.ts';
@@ -20,16 +20,16 @@ import type { ChronosService } from './service.ts';
 export type ChronosServerOptions = {
   host: string;
   port: number;
-  /** `Host` values that pass besides loopback names and `host`. */
+  /** Accepted `Host` values besides loopback names and `host`. */
   allowedHosts?: readonly string[];
-  /** Bounds and certificate of the listener. */
+  /** Limits and certificate of the listener. */
   door?: Door | undefined;
-  /** Left out, there are only health, readiness and metrics. */
+  /** Without it, only health, readiness and metrics are served. */
   service: ChronosService | undefined;
-  /** Tells who signed a receipt; left out, none are taken. */
+  /** Identifies the signer of a turn report; without it, no reports are accepted. */
   receipts?: KeyRing;
   ready: () => Promise<ReadyReport>;
-  /** Adds `/metrics`. The token lets scrapers on other machines in. */
+  /** Adds `/metrics`. The token authorizes scrapers on other machines. */
   metrics?: { page: MetricsPage; scrapeToken: string | undefined };
   log: Logger;
   clock: Clock;

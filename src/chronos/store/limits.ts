@@ -1,14 +1,14 @@
-/** What is said when an owner, or all of them, have come to a limit of the store. */
+/** Errors for an owner, or all owners, that have reached a limit of the store. */
 import { ReveilleError } from '../../wire/errors.ts';
 import { type AlarmState, storedBytes } from '../alarm/alarm.ts';
 import type { PinLimits, StoreLimits } from './store.ts';
 
-/** Nobody knows when one of the alarms that wait will have rung: worth another look after this long. */
+/** It is unknown when a waiting alarm will have fired: retry after this time. */
 const LOOK_AGAIN_SECONDS = 60;
 const HOUR_SECONDS = 3600;
 const HOUR_MS = 3_600_000;
 
-/** Which bound stopped a request; a label of `chronos_refused_total`. */
+/** The limit that refused a request; a label of `chronos_refused_total`. */
 export type Bound =
   | 'active_alarms'
   | 'stored_alarms'
@@ -20,7 +20,7 @@ export type Bound =
   | 'creates'
   | 'triggers';
 
-/** A request that a bound stopped: 429. */
+/** A request that a limit refused: 429. */
 export class OverBound extends ReveilleError {
   readonly bound: Bound;
 
@@ -33,7 +33,7 @@ export class OverBound extends ReveilleError {
 export function tooManyActive(active: number): OverBound {
   return new OverBound(
     'active_alarms',
-    `you have ${active} alarms waiting, the most that is allowed; cancel some before you set more`,
+    `you have ${active} waiting alarms, the allowed maximum; cancel some before you set more`,
     { retryAfterSeconds: LOOK_AGAIN_SECONDS, retryable: false },
   );
 }
@@ -41,12 +41,14 @@ export function tooManyActive(active: number): OverBound {
 export function tooManyStored(alarms: number): OverBound {
   return new OverBound(
     'stored_alarms',
-    `${alarms} alarms of yours are kept, ended ones included, the most that is allowed (CHRONOS_MAX_STORED_ALARMS); ended ones are forgotten after CHRONOS_TERMINAL_RETENTION_DAYS`,
+    `${alarms} of your alarms are stored, ended ones included, the allowed maximum (CHRONOS_MAX_STORED_ALARMS); ended ones are deleted after CHRONOS_TERMINAL_RETENTION_DAYS`,
     { retryAfterSeconds: HOUR_SECONDS },
   );
 }
 
-/** @param bytes what the owner has */
+/**
+ * @param bytes stored bytes of the owner
+ */
 export function tooManyBytes(bytes: number, maxBytes: number): OverBound {
   const mib = (count: number) => (count / 1024 / 1024).toFixed(1);
   return new OverBound(
