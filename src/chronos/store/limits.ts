@@ -61,35 +61,35 @@ export function tooManyBytes(bytes: number, maxBytes: number): OverBound {
 function tooManyTriggers(max: number): OverBound {
   return new OverBound(
     'waiting_triggers',
-    `${max} triggers of your alarms are waiting to be delivered, the most that is allowed (CHRONOS_MAX_WAITING_TRIGGERS)`,
+    `${max} triggers of your alarms are waiting, the allowed maximum (CHRONOS_MAX_WAITING_TRIGGERS)`,
     { retryAfterSeconds: LOOK_AGAIN_SECONDS },
   );
 }
 
-/** The instant after which pins count as of the last hour. */
+/** Pins after this instant count as pins of the last hour. */
 export const anHourBefore = (instant: number) => instant - HOUR_MS;
 
 /**
- * @param pinned how many were pinned within the hour
- * @param keys how many keys there are
- * @throws OverBound when another one would be too many
+ * @param pinned number of keys pinned within the hour
+ * @param keys number of keys
+ * @throws OverBound when another one would exceed a limit
  */
 export function checkPins({ pinned, keys }: { pinned: number; keys: number }, limits: PinLimits): void {
   if (pinned >= limits.perHour)
     throw new OverBound(
       'new_owners',
-      `${limits.perHour} new agents have come within an hour, the most that is allowed (CHRONOS_NEW_OWNERS_PER_HOUR); try later, or have an operator enrol this one with "reveille agent enroll"`,
+      `${limits.perHour} new agents were added within an hour, the allowed maximum (CHRONOS_NEW_OWNERS_PER_HOUR); try later, or have an operator enrol this one with "reveille agent enroll"`,
       { retryAfterSeconds: LOOK_AGAIN_SECONDS },
     );
   if (keys >= limits.keysInAll)
     throw new OverBound(
       'owners',
-      `${keys} agents are known, the most that come by themselves (CHRONOS_MAX_OWNERS); an operator can enrol this one with "reveille agent enroll"`,
+      `${keys} agents are known, the maximum without enrolment (CHRONOS_MAX_OWNERS); an operator can enrol this one with "reveille agent enroll"`,
       { retryAfterSeconds: HOUR_SECONDS },
     );
 }
 
-/** What a transition adds to what its owner has. */
+/** How much a transition adds to its owner's totals. */
 export type Growth = { opens: boolean; bytes: number; triggers: number };
 
 const isOpen = ({ alarm: { status } }: AlarmState) => status === 'active' || status === 'paused';
@@ -107,10 +107,10 @@ export function growthOf(stored: AlarmState, wanted: AlarmState): Growth {
   };
 }
 
-/** What an owner has already. */
+/** The owner's current totals. */
 export type Held = { active: number; bytes: number; triggers: number };
 
-/** Whether it has to be known what the owner has. */
+/** Whether the owner's totals must be read to check the limits. */
 export function comesNearer({ opens, bytes, triggers }: Growth, limits: StoreLimits): boolean {
   return (
     (opens && limits.maxActive !== undefined) ||
@@ -119,7 +119,9 @@ export function comesNearer({ opens, bytes, triggers }: Growth, limits: StoreLim
   );
 }
 
-/** @throws OverBound when the owner would have more than a limit allows */
+/**
+ * @throws OverBound when the owner would exceed a limit
+ */
 export function checkGrowth({ opens, bytes, triggers }: Growth, limits: StoreLimits, held: Held): void {
   const { maxActive, maxBytes, maxTriggers } = limits;
   if (opens && maxActive !== undefined && held.active >= maxActive) throw tooManyActive(held.active);

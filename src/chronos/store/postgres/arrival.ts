@@ -1,21 +1,24 @@
-/** Whether the alarms of a database are all there, or are still being moved into it from a SQLite file. */
+/** Whether all alarms are in a database, or are still being moved into it from a SQLite file. */
 import { ReveilleError } from '../../../wire/errors.ts';
 import { formatInstant } from '../../../wire/rfc3339.ts';
 import type { Executor } from './pool.ts';
 import { type Row, statement } from './statement.ts';
 
-/** `arriving`: being copied. `arrived`: in use here. `abandoned`: given up; the alarms are rung from the file again. */
+/**
+ * `arriving`: being copied. `arrived`: in use here. `abandoned`: the move was given up and the alarms fire from the
+ * file again.
+ */
 export type ArrivalState = 'arriving' | 'arrived' | 'abandoned';
 
 export type Arrival = {
-  /** Names the file that the alarms come from. */
+  /** Identifies the file that the alarms come from. */
   source: string;
-  /** Names the move. */
+  /** Identifies the move. */
   transfer: string;
   state: ArrivalState;
-  /** Grows with every batch. */
+  /** Every batch increments it. */
   step: number;
-  /** How far the copy has come, as JSON. */
+  /** The progress of the copy, as JSON. */
   progress: string;
   /** When the state was entered, epoch ms. */
   since: number;
@@ -23,7 +26,7 @@ export type Arrival = {
 
 const READ = statement('arrival', 'SELECT source, transfer, state, step, progress, since FROM arrivals');
 
-/** What the database says; `undefined` when nothing was ever moved into it. */
+/** The state in the database; `undefined` when nothing was ever moved into it. */
 export async function readArrival(executor: Executor): Promise<Arrival | undefined> {
   const [row] = await executor.query(READ, []);
   if (!row) return undefined;
@@ -32,7 +35,7 @@ export async function readArrival(executor: Executor): Promise<Arrival | undefin
 }
 
 /**
- * Refuses a database whose alarms are not all there, or are rung from elsewhere again.
+ * Refuses a database whose alarms are incomplete, or fire from elsewhere again. ¶
  *
  * @param server names the database in the message
  * @throws ReveilleError `conflict`
@@ -43,6 +46,6 @@ export async function refuseHalfArrived(executor: Executor, server: string): Pro
   const message =
     arrival.state === 'arriving'
       ? `a move into the database ${server} is not finished; run "reveille migrate --to <this database>" again where the SQLite file is, or use another database`
-      : `the move into the database ${server} was given up on ${formatInstant(arrival.since)} and its alarms are rung from the SQLite file again; use that, move again with "reveille migrate", or use another database`;
+      : `the move into the database ${server} was given up on ${formatInstant(arrival.since)} and its alarms fire from the SQLite file again; use that, move again with "reveille migrate", or use another database`;
   throw new ReveilleError('conflict', message);
 }

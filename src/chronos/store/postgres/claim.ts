@@ -1,13 +1,13 @@
 /**
- * Claiming what is due.
+ * Claims due occurrences.
  *
- * The order is earliest due first over all owners of a bucket, and rows that another replica is claiming at this moment
- * are passed over. An owner has only so many places in flight: those whose places are full are left out, and an owner
- * whose places fill up within a claim is left out of the next look, which goes on where the last one ended. So nobody's
- * backlog hides what others are owed.
+ * The order is earliest due first over all owners of a bucket. Rows that another replica is claiming are skipped. Each
+ * owner has a limited number of slots. Owners without a free slot are excluded. An owner whose slots fill up within a
+ * claim is excluded from the next query, which continues where the last one ended. So one owner's backlog does not hide
+ * the occurrences of others.
  *
- * Of several buckets the most overdue comes first and gives all that it has, as far as there is room: a backlog is
- * taken in batches of one bucket each, and nobody is overtaken by more than one batch of each other bucket.
+ * Of several buckets the most overdue comes first and may fill all free slots: a backlog is claimed in batches of one
+ * bucket each. So an occurrence is overtaken by at most one batch of each other bucket.
  */
 import type { Logger } from '../../../kit/log/log.ts';
 import type { Claim, ClaimRequest } from '../store.ts';
@@ -20,11 +20,11 @@ import { readStates } from './state.ts';
 import type { Row } from './statement.ts';
 import type { prepareSweep } from './sweep.ts';
 
-/** A look past crowded owners widens, up to this many rows. */
+/** Maximum number of rows of a query, when it widens to get past owners without free slots. */
 const WIDEST_LOOK = 4096;
-/** What is due within this time after a claim is looked for without regard to leases that may end before. */
+/** A due time within this period after a claim is recorded even if leases end before it. */
 const LEASES_ASIDE_MS = 1000;
-/** Buckets that are claimed from at once: in one transaction, or each on its own where they are on several servers. */
+/** Buckets that are claimed from at once: in one transaction, or each separately where they are on several servers. */
 const AT_ONCE = { together: 16, apart: 4 };
 
 function inOrder({ occurrence: one }: Claim, { occurrence: other }: Claim): number {
@@ -37,12 +37,12 @@ type Options = {
   outlook: Outlook;
   sweeps: ReturnType<typeof prepareSweep>;
   claimed: ClaimedStates;
-  /** Whether a bucket is left to another replica for a moment. */
+  /** Whether another replica prefers a bucket, so that this one waits for a moment. */
   standsBack: (bucket: number) => boolean;
   log: Logger;
 };
 
-/** What is to be taken from a bucket, at most. */
+/** The most to take from a bucket. */
 type Portion = { bucket: number; limit: number };
 
 export function prepareClaim({ pool, buckets, outlook, sweeps, claimed, standsBack, log }: Options) {
@@ -62,7 +62,7 @@ export function prepareClaim({ pool, buckets, outlook, sweeps, claimed, standsBa
     return found;
   }
 
-  /** An alarm was changed while its occurrence was being claimed: reads it as it is since. */
+  /** Reads alarms again that changed during the claim of their occurrences. */
   async function mend(torn: Claim[]): Promise<void> {
     const states = await readStates(
       pool,
@@ -76,7 +76,7 @@ export function prepareClaim({ pool, buckets, outlook, sweeps, claimed, standsBa
     }
   }
 
-  /** Goes on in a bucket after the first look, until there is enough or nothing more to be had. */
+  /** Continues in a bucket after the first query, until the limit is reached or nothing more is available. */
   async function takeUpTo({ bucket, limit }: Portion, first: Row[], request: ClaimRequest, places: Places) {
     const claims: Claim[] = [];
     const reach: Reach = { from: Number.MIN_SAFE_INTEGER, width: limit, limit };
@@ -84,10 +84,10 @@ export function prepareClaim({ pool, buckets, outlook, sweeps, claimed, standsBa
     for (;;) {
       const found = await take(rows, places);
       claims.push(...found.claims);
-      // What was passed over belongs to owners whose places are full by now, or to another replica.
+      // Skipped rows belong to owners without free slots, or to another replica.
       if (found.seen < reach.width || found.next !== undefined) {
         const full = places.full().filter((owner) => buckets.of(owner) === bucket);
-        // Leases may end before what is due later than that.
+        // Leases may end before a later due time.
         const next = found.next !== undefined && found.next <= request.now + LEASES_ASIDE_MS ? found.next : undefined;
         outlook.learn(bucket, next, full);
         return claims;
@@ -103,15 +103,15 @@ export function prepareClaim({ pool, buckets, outlook, sweeps, claimed, standsBa
       try {
         rows = await pool.query(statement, values);
       } catch (error) {
-        // What was claimed already is leased to us: it is the caller's.
+        // Occurrences that are already claimed are leased to this replica: return them.
         if (claims.length === 0) throw error;
-        log.warn({ err: error, claimed: claims.length }, 'a claim was cut short');
+        log.warn({ err: error, claimed: claims.length }, 'a claim ended early');
         return claims;
       }
     }
   }
 
-  /** Claims from several buckets; gives for each what was taken, or why nothing could be. */
+  /** Claims from several buckets; returns for each the claims, or why it failed. */
   async function claimFrom(portions: readonly Portion[], request: ClaimRequest, places: Places) {
     const calls = portions.map(({ bucket, limit }) => {
       outlook.begin(bucket);
@@ -126,7 +126,7 @@ export function prepareClaim({ pool, buckets, outlook, sweeps, claimed, standsBa
     );
   }
 
-  /** The buckets that have something due, or may have, the most overdue first. */
+  /** Buckets with due occurrences, or unknown ones, the most overdue first. */
   function dueBuckets({ now, inFlight, perOwner }: ClaimRequest): number[] {
     if (buckets.count === 1) return [0];
     const full = new Set([...inFlight].filter(([, count]) => count >= perOwner).map(([owner]) => owner));
@@ -138,7 +138,10 @@ export function prepareClaim({ pool, buckets, outlook, sweeps, claimed, standsBa
       .map(({ bucket }) => bucket);
   }
 
-  /** Takes the first of the buckets off the list, with what each may give: all it is known to have, or an even share. */
+  /**
+   * Removes the first buckets from the list, with a limit for each: its known number of due occurrences, or an even
+   * share.
+   */
   function deal(due: number[], room: number): Portion[] {
     const even = Math.ceil(room / Math.min(due.length, atOnce));
     const portions: Portion[] = [];
@@ -162,20 +165,20 @@ export function prepareClaim({ pool, buckets, outlook, sweeps, claimed, standsBa
     while (due.length > 0 && claims.length < limit) {
       const portions = deal(due, limit - claims.length);
       const found = await claimFrom(portions, request, places);
-      /** Buckets that gave all that they were to, and may have more. */
+      /** Buckets that reached their limit and may have more. */
       const rich: number[] = [];
       for (const [index, each] of found.entries()) {
         const { bucket, limit: most } = portions[index]!;
-        // One of several servers may be away: what the others keep is not to wait for it.
+        // One of several servers may be unavailable: occurrences on the others must not wait for it.
         if (each.status === 'rejected') failures.push(each.reason);
         else if (claims.push(...each.value) > 0 && each.value.length >= most) rich.push(bucket);
       }
-      // What has been found is not to wait for the buckets that come after it: the next claim begins with those.
+      // Claimed occurrences must not wait for later buckets: the next claim begins with those.
       if (claims.length > 0) due = rich;
       else if (found.every((each) => each.status === 'rejected')) break;
     }
     if (failures.length > 0 && claims.length === 0) throw failures[0];
-    if (failures.length > 0) log.warn({ err: failures[0], claimed: claims.length }, 'a claim was cut short');
+    if (failures.length > 0) log.warn({ err: failures[0], claimed: claims.length }, 'a claim ended early');
     return buckets.count === 1 ? claims : claims.sort(inOrder);
   };
 }

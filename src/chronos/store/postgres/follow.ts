@@ -1,27 +1,27 @@
 /**
- * Copies of the tables, dealt out to another number of buckets, that follow the originals while those are in use:
- * a trigger repeats every change, in the transaction that makes it, and rows that do not change are copied in batches.
+ * Copies of the tables with another number of buckets, kept in sync with the originals while those are in use. A
+ * trigger repeats every change in its own transaction. Unchanged rows are copied in batches.
  */
 import type pg from 'pg';
 import { bucketOf, OWNED_TABLES } from './buckets.ts';
 import { isConflict } from './postgres-error.ts';
 
-/** Where the copies are made, and where the originals stand after the change of places until they are dropped. */
+/** The schema of the copies, and the schema of the originals after the swap until they are dropped. */
 export const INCOMING = 'chronos_incoming';
 export const OUTGOING = 'chronos_outgoing';
 
-/** Rows that are copied, and held against changes meanwhile, in one transaction. */
+/** Rows that one transaction copies and locks. */
 const BATCH = 1000;
-/** How often a batch that met other transactions is tried. */
+/** How often a batch that conflicts with other transactions is tried. */
 const MOST_ATTEMPTS = 20;
-/** Its unique index is for replicas that know nothing of buckets. */
+/** Its unique index is for replicas of versions without buckets. */
 const NOT_COPIED = 'owners_before_buckets';
 
 type Shape = {
   name: string;
-  /** What the bucket follows from. */
+  /** The column that determines the bucket. */
   bucket: string;
-  /** All columns but the bucket and what is computed. */
+  /** All columns except the bucket and computed ones. */
   columns: string[];
   /** The primary key without the bucket. */
   key: string[];
@@ -50,7 +50,7 @@ async function readShape(client: pg.Client, name: string, count: number): Promis
   return { name, bucket: bucketOf(OWNED_TABLES[name as keyof typeof OWNED_TABLES], count), columns, key };
 }
 
-/** An empty table like the original, with indexes of the same names. */
+/** Creates an empty table like the original, with indexes of the same names. */
 async function makeCopy(client: pg.Client, name: string, count: number): Promise<void> {
   await client.query(`CREATE TABLE ${INCOMING}.${name} (LIKE ${name} INCLUDING ALL EXCLUDING INDEXES)`);
   const [options] = await column(
@@ -98,13 +98,13 @@ function triggerFor({ name, bucket, columns, key }: Shape): string {
     FOR EACH ROW EXECUTE FUNCTION ${INCOMING}.follow_${name}()`;
 }
 
-/** Takes away copies and triggers, those of an earlier attempt as well. */
+/** Removes copies and triggers, also those of an earlier attempt. */
 export async function endFollowing(client: pg.Client): Promise<void> {
-  // The triggers go with their functions.
+  // Dropping the functions drops their triggers.
   await client.query(`DROP SCHEMA IF EXISTS ${INCOMING} CASCADE; DROP SCHEMA IF EXISTS ${OUTGOING} CASCADE`);
 }
 
-/** Makes empty copies that follow from now on. To be called in a transaction of its own. */
+/** Creates empty copies that follow the originals from now on. Call it in a transaction of its own. */
 export async function beginFollowing(client: pg.Client, count: number): Promise<void> {
   await client.query(`CREATE SCHEMA ${INCOMING}`);
   for (const name of Object.keys(OWNED_TABLES)) {
@@ -113,10 +113,7 @@ export async function beginFollowing(client: pg.Client, count: number): Promise<
   }
 }
 
-/**
- * Runs a statement again that PostgreSQL ended because it and another one waited for each other: what falls due is
- * locked in the order of falling due.
- */
+/** Retries a statement that PostgreSQL aborted because of a deadlock: claims lock rows in due order. */
 async function despiteConflicts<T>(run: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -128,10 +125,10 @@ async function despiteConflicts<T>(run: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Copies the rows of a table that are there. Each batch is locked against changes until its copy is committed: so
- * whoever changes a row later finds the copy, and the row of whoever was first is there already.
+ * Copies the existing rows of a table. Each batch is locked against changes until its copy is committed. So a later
+ * change finds the copy, and an earlier change has already written its row. ¶
  *
- * @param report told after each batch how many rows it was
+ * @param report called after each batch with its number of rows
  */
 export async function copyRows(
   client: pg.Client,
@@ -140,7 +137,7 @@ export async function copyRows(
   report: (rows: number) => void,
 ): Promise<void> {
   const { bucket, columns, key } = await readShape(client, name, count);
-  // The order in which transactions over several buckets change rows: most of them and a copy never wait for each other.
+  // The order in which transactions over several buckets change rows: most of them never conflict with a copy.
   const order = ['bucket', ...key];
   const place = order.join(', ');
   let last: unknown[] | undefined;
@@ -163,7 +160,7 @@ export async function copyRows(
   }
 }
 
-/** Puts the copies where the originals are. To be called in a transaction that holds all tables for itself. */
+/** Replaces the originals with the copies. Call it in a transaction that has locked all tables. */
 export async function changePlaces(client: pg.Client): Promise<void> {
   const [home] = await column(client, 'SELECT quote_ident(current_schema())');
   await client.query(`CREATE SCHEMA ${OUTGOING}`);

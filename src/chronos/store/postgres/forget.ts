@@ -1,17 +1,17 @@
-/** Forgetting alarms that have come to their end, with all that belongs to them. */
+/** Deletes final alarms with all their rows. */
 import type { Executor } from './pool.ts';
 import { isStorable } from './state.ts';
 import { type Statement, statement } from './statement.ts';
 
-/** Attempts and receipts that one call deletes: a ledger of years is taken down in steps. */
+/** Attempts and turn reports that one call deletes: a long ledger is deleted in steps. */
 const LEDGER_ROWS_AT_ONCE = 2000;
 
-/** Nobody works on it, and no trigger waits. What a failed alarm owes is parked. */
+/** No lease and no waiting trigger. The pending occurrence of a failed alarm is parked. */
 const NOTHING_RUNS = `NOT EXISTS (
       SELECT 1 FROM occurrences AS o WHERE o.bucket = $1 AND o.owner = a.owner AND o.alarm_id = a.id
         AND (o.lease_until IS NOT NULL OR o.due_at IS NOT NULL))`;
 
-/** What an earlier version ended does not say when, but not before it fired last or was due. */
+/** Alarms that an earlier version ended have no end time. They ended after their last fire and after they were due. */
 const ENDED = `
     SELECT owner, id FROM alarms AS a
     WHERE bucket = $1 AND over_from < $2 AND status IN ('fired', 'cancelled', 'failed') AND updated_at < $2
@@ -25,9 +25,8 @@ const CANCELLED = `
 type Forgetting = { ledger: Statement; alarms: Statement };
 
 /**
- * The ledger goes first, so that a call deletes so many rows and no more; an alarm goes when nothing of it is left
- * there. An alarm's row is locked while it is deleted: whoever takes it up again at this instant waits and finds it
- * gone.
+ * The ledger is deleted first, in limited steps; the alarm follows when its ledger is empty. Its row is locked while it
+ * is deleted: a concurrent change waits and then finds no alarm.
  */
 function forgetting(name: string, which: string): Forgetting {
   return {
@@ -78,12 +77,12 @@ async function forget(executor: Executor, { ledger, alarms }: Forgetting, values
   return (await executor.query(alarms, values))[0]![0] as number;
 }
 
-/** Forgets alarms of a bucket that ended before an instant; says how many. */
+/** Deletes alarms of a bucket that ended before an instant; returns their number. */
 export function forgetEnded(executor: Executor, bucket: number, before: number, limit: number): Promise<number> {
   return forget(executor, OF_ALL, [bucket, before, limit]);
 }
 
-/** Forgets an owner's oldest cancelled alarms; says how many. */
+/** Deletes an owner's oldest cancelled alarms; returns their number. */
 export async function forgetCancelled(
   executor: Executor,
   bucket: number,

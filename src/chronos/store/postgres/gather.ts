@@ -1,20 +1,21 @@
 /**
- * What arrives while earlier batches are on their way goes together in the next one: group commit, and group look-up.
+ * Collects items into batches: items that arrive while earlier batches are running share the next one. Used for group
+ * commit and group look-up.
  */
 
 type Waiting<T, R> = { item: T; resolve: (result: R) => void; reject: (error: unknown) => void };
 
 type Bounds<T> = {
-  /** Most batches on their way at once. */
+  /** Maximum number of concurrent batches. */
   batches: number;
-  /** Most items in a batch. */
+  /** Maximum number of items in a batch. */
   items: number;
-  /** Most weight in a batch that has more than one item. */
+  /** Maximum weight of a batch with more than one item. */
   weight?: number;
   weigh?: (item: T) => number;
 };
 
-/** What came of one item that failed while others of its batch did not. */
+/** The failure of one item when others of its batch succeeded. */
 export class Refusal {
   readonly error: unknown;
 
@@ -24,8 +25,8 @@ export class Refusal {
 }
 
 /**
- * Collects items and hands them over in batches. Nothing waits while there is nothing to wait for: a lone item leaves
- * when the present turn of the event loop is over.
+ * Collects items and sends them in batches. A lone item does not wait: it is sent at the end of the current turn of the
+ * event loop.
  */
 export class Gatherer<T, R> {
   readonly #send: (items: readonly T[]) => Promise<readonly (R | Refusal)[]>;
@@ -35,7 +36,9 @@ export class Gatherer<T, R> {
   #scheduled = false;
   #idle: (() => void)[] = [];
 
-  /** @param send gives what became of each item, in order; when it rejects, all of them fail */
+  /**
+   * @param send returns the outcome of each item, in order; when it rejects, all of them fail
+   */
   constructor(send: (items: readonly T[]) => Promise<readonly (R | Refusal)[]>, bounds: Bounds<T>) {
     this.#send = send;
     this.#bounds = bounds;
@@ -48,7 +51,7 @@ export class Gatherer<T, R> {
     });
   }
 
-  /** Resolves when everything that was added has settled. */
+  /** Resolves when all added items have settled. */
   drain(): Promise<void> {
     if (this.#waiting.length === 0 && this.#underWay === 0) return Promise.resolve();
     return new Promise((resolve) => this.#idle.push(resolve));

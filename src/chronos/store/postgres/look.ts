@@ -1,17 +1,25 @@
-/** One look at a bucket: the statement that claims, what goes into it and what it says. */
+/** The claim query of one bucket: its statement, parameters and result. */
 import type { Occurrence } from '../../alarm/alarm.ts';
 import type { Claim, ClaimRequest } from '../store.ts';
 import { ALARM, OCCURRENCE } from './rows.ts';
 import { type Call, type Row, statement } from './statement.ts';
 
-/** Later than anything is due. */
+/** Later than any due time. */
 const NEVER = Number.MAX_SAFE_INTEGER;
 
 /**
- * Leases what is due and gives it back with its alarm, in one trip. The first columns stand in every row: how many rows
- * were looked at, how far the look went, when the next is due, unless there may be more that is due by now, or somebody
- * else is changing some of that, and how much was due, up to $11, where that is asked for. Where a full owner's backlog is the oldest, `first` gets past it in the index alone; locking rows
- * means fetching them.
+ * Leases due occurrences and returns them with their alarms, in one round trip.
+ *
+ * The first columns repeat in every row: ¶
+ *
+ * - the number of rows read, and the last due time among them ¶
+ *
+ * - the next due time; absent when more may be due by now, or another transaction is changing a due row ¶
+ *
+ * - the number of due occurrences up to $11, where that is requested ¶
+ *
+ * Where the backlog of an owner without slots is the oldest, `first` skips it in the index alone. Locking rows would
+ * fetch them.
  */
 const CLAIM = statement(
   'claim',
@@ -68,14 +76,14 @@ const CLAIM = statement(
 export type Look = {
   seen: number;
   until: number;
-  /** When the next is due; `undefined` when that has to be asked. */
+  /** The next due time; `undefined` when another query must find it. */
   next: number | undefined;
-  /** How many are left that are due, or more; `undefined` where that was not asked. */
+  /** A lower bound of the remaining due occurrences; `undefined` where they were not counted. */
   left: number | undefined;
   claims: Claim[];
-  /** Those of them whose alarm was read before a change and whose occurrence after it. */
+  /** Claims whose alarm was read before a change and whose occurrence was read after it. */
   torn: Claim[];
-  /** Those whose alarm owes nothing else, with its revision. */
+  /** Claims whose alarm has no other pending occurrence, with its revision. */
   whole: { claim: Claim; revision: number }[];
 };
 
@@ -100,7 +108,7 @@ function byDueInstant(one: Occurrence, other: Occurrence): number {
   return one.dueAt! - other.dueAt! || (one.fireId < other.fireId ? -1 : 1);
 }
 
-/** Counts the places that owners have left. */
+/** Counts the free slots of owners. */
 export class Places {
   readonly #perOwner: number;
   readonly #taken: Map<string, number>;
@@ -114,12 +122,12 @@ export class Places {
     this.#taken.set(owner, (this.#taken.get(owner) ?? 0) + 1);
   }
 
-  /** Owners who can have no more. */
+  /** Owners without a free slot. */
   full(): string[] {
     return [...this.#taken].filter(([, count]) => count >= this.#perOwner).map(([owner]) => owner);
   }
 
-  /** Owners who can have some, but fewer than all. */
+  /** Owners with some slots in use and some free. */
   busy(): [owner: string, left: number][] {
     return [...this.#taken]
       .filter(([, count]) => count < this.#perOwner)
@@ -127,19 +135,19 @@ export class Places {
   }
 }
 
-/** Where a look begins and how far it goes. */
+/** The rows that a claim query reads. */
 export type Reach = {
-  /** Nothing due earlier is left. */
+  /** Start: all earlier due occurrences are processed. */
   from: number;
-  /** How many rows to look at. */
+  /** Maximum number of rows to read. */
   width: number;
-  /** How many to take. */
+  /** Maximum number of occurrences to claim. */
   limit: number;
 };
 
 /**
  * @param mine whether an owner belongs to the bucket
- * @param depth up to how many to count what is due; 0: not at all
+ * @param depth maximum when counting due occurrences; 0: no count
  */
 export function lookAt(
   bucket: number,

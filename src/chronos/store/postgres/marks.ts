@@ -1,18 +1,17 @@
 /**
- * Whether an owner's alarms have changed, without a look at them. Replicas tell each other by notifications, which every
- * one of them hears in the same order, its own among them: so the marks of all are equal, whichever is asked. Only owners
- * that somebody has asked about lately are told of; where notifications do not come through there are no marks. Nothing
- * here is stored.
+ * Change counters: whether an owner's alarms have changed, without reading them. Replicas exchange changes by
+ * notifications, which all of them receive in the same order, their own included. So all replicas have equal counters.
+ * Only recently queried owners are included. Without notifications there are no counters. Nothing here is stored.
  */
 import type { CancelTimer, Clock } from '../../../kit/clock/clock.ts';
 
-/** An owner that nobody has asked about for so long is not told of any more. */
+/** An owner without a query for this time is not announced any more. */
 const WATCHED_MS = 60_000;
-/** The others are reminded so often that somebody asks. */
+/** Interval of announcements to the other replicas that an owner is queried. */
 const REMIND_MS = 20_000;
-/** Owners that are followed at once; of further ones there are no marks. */
+/** Owners that are tracked at once; further ones have no counter. */
 const MOST_WATCHED = 10_000;
-/** Notifications are sent so often at most, however much happens; PostgreSQL takes less than 8,000 bytes in each. */
+/** Minimum interval between notifications. PostgreSQL limits each to less than 8,000 bytes. */
 const SAY_EVERY_MS = 200;
 const MOST_BYTES = 7000;
 
@@ -27,23 +26,25 @@ export class Marks {
   readonly #clock: Clock;
   readonly #say: (text: string) => Promise<void>;
   readonly #watched = new Map<string, Watched>();
-  /** What is to be said next: owners that changed, and owners that are watched here. */
+  /** The content of the next notification: owners that changed, and owners that are queried here. */
   readonly #changed = new Set<string>();
   readonly #asked = new Set<string>();
-  /** Counts what concerns every owner: after a while in which nothing was heard, anything may have changed. */
+  /** The part that all owners share: after a gap in the notifications, any alarm may have changed. */
   #all = 0;
   #isHearing = false;
   #isOver = false;
   #pause: CancelTimer | undefined;
   #saying = false;
 
-  /** @param say notifies every replica, this one too; may reject */
+  /**
+   * @param say notifies every replica, this one included; may reject
+   */
   constructor(clock: Clock, say: (text: string) => Promise<void>) {
     this.#clock = clock;
     this.#say = say;
   }
 
-  /** Another text soon after each change of the owner's alarms; `undefined` where that cannot be known. */
+  /** A text that changes soon after each change of the owner's alarms; `undefined` where changes cannot be detected. */
   of(owner: string): string | undefined {
     const now = this.#clock.monotonic();
     const watched = this.#watch(owner, now);
@@ -57,7 +58,7 @@ export class Marks {
     return this.#isHearing ? `${this.#all}.${watched.mark}` : undefined;
   }
 
-  /** To be called when a change is durable; it costs nothing where nobody asks about the owner. */
+  /** Call it when a change is durable. It is cheap for owners without queries. */
   changed(owner: string): void {
     const watched = this.#watched.get(owner);
     if (!watched) return;
@@ -69,7 +70,7 @@ export class Marks {
     this.#sayNext();
   }
 
-  /** Notifications come from now on; what came before was not heard. */
+  /** Notifications arrive from now on; earlier ones were lost. */
   connected(): void {
     void this.#say(`all ${this.#all + 1}`).catch(() => {});
   }
@@ -85,7 +86,7 @@ export class Marks {
     if (kind === 'all') {
       this.#all = Math.max(this.#all + 1, theirs);
       this.#isHearing = true;
-      // Whoever has just come does not know who is asked about, nor how far the others have counted.
+      // A new replica does not know the queried owners, nor the counts of the others.
       for (const owner of this.#watched.keys()) this.#asked.add(owner);
       this.#sayNext();
       return;
@@ -99,7 +100,7 @@ export class Marks {
       if (kind === 'changed') watched.mark = Math.max(watched.mark + 1, mark);
       else if (kind === 'asked') {
         watched.askedAt = now;
-        // Whoever asks has counted less far: they came later.
+        // A replica with a lower count started later: it gets the current one.
         if (mark < watched.mark || theirs < this.#all) this.#asked.add(owner);
         watched.mark = Math.max(watched.mark, mark);
       }
@@ -125,7 +126,7 @@ export class Marks {
     return watched;
   }
 
-  /** Says what there is to say: at once, or when a pause is over. */
+  /** Sends the next notification: at once, or after the current pause. */
   #sayNext(): void {
     if (this.#isOver || this.#pause || this.#saying) return;
     const next = this.#next();

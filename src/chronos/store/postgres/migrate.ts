@@ -1,8 +1,8 @@
 /**
- * Bringing the schema up to date, while other replicas may be doing the same.
+ * Updates the schema while other replicas may do the same.
  *
- * A replica takes a migration on by inserting its row into the ledger, in the transaction that applies it: whoever
- * comes second waits at the ledger's primary key until the first has committed, and then finds the work done.
+ * A replica starts a migration by inserting its row into the ledger, in the transaction that applies it. A second
+ * replica waits at the ledger's primary key until the first has committed, and then finds the work done.
  */
 import pg from 'pg';
 import type { Logger } from '../../../kit/log/log.ts';
@@ -27,15 +27,15 @@ const ENTER = `
   INSERT INTO chronos_migrations (version, name, sha256, applied_at)
   VALUES ($1, $2, $3, CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT))`;
 
-/** The migration with which the number of buckets is chosen. */
+/** The migration that sets the number of buckets. */
 const BUCKETS = 'buckets';
 
-/** How often a migration is tried that another replica got in the way of. */
+/** How often a migration is retried after a conflict with another replica. */
 const ATTEMPTS = 20;
 
 type Applied = { version: number; name: string; sha256: string };
 
-/** A file whose name begins so is advice to PostgreSQL that another engine may not understand. */
+/** Files with this prefix contain optional optimisations for PostgreSQL, which another engine may not support. */
 const isOptional = ({ name }: Migration) => name.startsWith('optional-');
 
 class Migrator {
@@ -63,13 +63,13 @@ class Migrator {
         await (isOptional(next) ? this.#advise(next) : this.#apply(next));
         attempt = 0;
       } catch (thrown) {
-        // Another replica was faster, or in the way: what it has done stands in the ledger.
+        // Another replica was faster, or conflicted: the ledger has the migrations it applied.
         if (!isConflict(thrown) || attempt >= ATTEMPTS) throw this.#failure(next, thrown);
       }
     }
   }
 
-  /** How many migrations have been applied, and how many are still to come. Changes nothing. */
+  /** The number of applied and missing migrations. Changes nothing. */
   async look(): Promise<SchemaState> {
     const applied = (await this.#findLedger()) ?? [];
     this.#checkHistory(applied);
@@ -92,7 +92,7 @@ class Migrator {
     try {
       await this.#client.query(CREATE_LEDGER);
     } catch (thrown) {
-      // "IF NOT EXISTS" does not look at what another replica is creating at this moment.
+      // "IF NOT EXISTS" does not see a table that another replica is creating at this moment.
       const made = [SQLSTATE.DUPLICATE_TABLE, '42710'].includes(sqlState(thrown) ?? '');
       if (!made && !isConflict(thrown)) throw this.#failure(undefined, thrown);
     }
@@ -139,7 +139,7 @@ class Migrator {
         if (isConnectionLost(thrown) || isConflict(thrown)) throw thrown;
         this.#log.info(
           { reason: sayingOf(thrown), migration: migration.name },
-          'this engine does not take a piece of advice; going without',
+          'this engine does not support an optional statement; it is skipped',
         );
       }
     }
@@ -159,7 +159,7 @@ class Migrator {
     if (code === SQLSTATE.DUPLICATE_TABLE)
       return new ReveilleError(
         'conflict',
-        `the database ${this.#server} holds tables of something else (${said}); give Reveille a database or a schema of its own`,
+        `the database ${this.#server} contains tables of another program (${said}); give Reveille a database or a schema of its own`,
         { cause: thrown },
       );
     const known = storeError(thrown);
@@ -172,13 +172,12 @@ class Migrator {
 export type MigrateOptions = { folder?: URL | string; buckets?: number | undefined };
 
 /**
- * Brings a database to the newest schema.
+ * Updates a database to the newest schema. ¶
  *
- * @param options how many buckets the tables get if they are made now (1 unless told); the folder of the migrations, for
- *   tests
- * @throws ReveilleError `conflict` when the database is newer, has another history or holds tables of something else;
- *   `unavailable` when it cannot be reached (retryable) or tables may not be created (not retryable); `internal` when a
- *   file fails
+ * @param options the number of buckets for new tables (default 1); the folder of the migrations, for tests
+ * @throws ReveilleError `conflict` when the database is newer, has another history or contains tables of another
+ *   program; `unavailable` when it is unreachable (retryable) or tables may not be created (not retryable); `internal`
+ *   when a file fails
  */
 export function migrate(
   server: Server,
@@ -189,13 +188,13 @@ export function migrate(
   return withMigrator(server, connection, log, { folder, buckets }, (migrator) => migrator.run());
 }
 
-/** How many migrations a database has, and how many it lacks. */
+/** The number of migrations that a database has and lacks. */
 export type SchemaState = { applied: number; missing: number };
 
 /**
- * Asks what {@link migrate} would have to do, and changes nothing.
+ * Determines the work of {@link migrate} without changing anything. ¶
  *
- * @throws ReveilleError as {@link migrate}, where it can be told without trying
+ * @throws ReveilleError as {@link migrate}, as far as a check without changes can detect it
  */
 export function lookAtSchema(server: Server, connection: pg.ClientConfig, log: Logger): Promise<SchemaState> {
   return withMigrator(server, connection, log, {}, (migrator) => migrator.look());
@@ -209,7 +208,7 @@ async function withMigrator<T>(
   work: (migrator: Migrator) => Promise<T>,
 ): Promise<T> {
   const migrations = readMigrations(folder);
-  // A migration of a large table, or the wait for another replica's, takes as long as it takes.
+  // A migration of a large table, or the wait for another replica's migration, has no time limit.
   const client = new pg.Client({ ...connection, pipeline: false, query_timeout: 0 });
   client.on('error', (error) =>
     log.debug({ reason: sayingOf(error) }, 'the connection was lost during the migrations'),

@@ -1,6 +1,6 @@
 /**
- * When there will be something to claim, bucket by bucket. What a look at a bucket says is remembered for a moment, and
- * corrected by what this process stores itself: so a claim need not be preceded by the question whether it is worth it.
+ * The next due time of each bucket. The result of a query is cached for a short time and updated with this process's
+ * own writes. So a claim needs no preceding query whether something is due.
  */
 import type { Clock } from '../../../kit/clock/clock.ts';
 import type { AlarmState } from '../../alarm/alarm.ts';
@@ -9,14 +9,14 @@ import type { PrimaryPool } from './pool.ts';
 import { statement } from './statement.ts';
 import { STAND_BACK_MS } from './team.ts';
 
-/** How long an answer is relied on: other replicas store alarms, too. */
+/** How long a result is valid: other replicas store alarms, too. */
 const FRESH_MS = 250;
-/** The same while something is due elsewhere. */
+/** The same while something is due in another bucket. */
 const BUSY_MS = 1000;
 
 /**
- * The first that is due and nobody holds, and the first lease to end of those that such a look steps over: later ones
- * are behind what is due earlier. Owners $2 are left out.
+ * The first due occurrence without a lease, and the first lease expiry among the occurrences due before it. Later due
+ * occurrences follow earlier ones, so their leases do not matter. Owners $2 are excluded.
  */
 const NEXT = statement(
   'next_due',
@@ -33,19 +33,19 @@ const NEXT = statement(
 );
 
 type Entry = {
-  /** The first due instant; Infinity when nothing is. `undefined` when that is not known. */
+  /** The first due instant; Infinity when nothing is due; `undefined` when it is unknown. */
   due: number | undefined;
-  /** Owners who were left out; `undefined` where the look was cut short: then `due` says that there is probably more. */
+  /** Excluded owners; `undefined` when the query stopped at its limit: then more is probably due at `due`. */
   without: readonly string[] | undefined;
-  /** How many were left where the look was cut short, or more. */
+  /** A lower bound of the due occurrences beyond the limit of the query. */
   left: number | undefined;
-  /** When it was asked, by the monotonic clock. */
+  /** Time of the query, by the monotonic clock. */
   askedAt: number;
-  /** The earliest that was stored since a look began. */
+  /** The earliest due time that was stored since a query began. */
   stored: number;
 };
 
-/** The earliest instant at which something of the alarm is owed and nobody holds it. */
+/** The earliest due time of the alarm's pending occurrences without a lease. */
 export function earliestDue({ occurrences }: AlarmState): number | undefined {
   let earliest: number | undefined;
   for (const { dueAt, leaseUntil } of occurrences)
@@ -58,7 +58,7 @@ export class Outlook {
   readonly #buckets: Buckets;
   readonly #clock: Clock;
   readonly #entries: Entry[];
-  /** Whether a bucket is left to another replica for a moment. */
+  /** Whether another replica prefers a bucket. */
   readonly #standsBack: (bucket: number) => boolean;
 
   constructor(pool: PrimaryPool, buckets: Buckets, clock: Clock, standsBack: (bucket: number) => boolean) {
@@ -71,15 +71,15 @@ export class Outlook {
       .map(() => ({ due: undefined, without: [], left: undefined, askedAt: 0, stored: Infinity }));
   }
 
-  /** A look at a bucket begins; {@link learn} ends it. */
+  /** A query of a bucket begins; {@link recordQuery} ends it. */
   begin(bucket: number): void {
     this.#entries[bucket]!.stored = Infinity;
   }
 
   /**
-   * @param due the first due instant, Infinity when nothing is; `undefined` when the look cannot tell
-   * @param without the owners that were left out; `undefined` when the look was cut short and ended at `due`
-   * @param left how many that look has left, or more, where it counted them
+   * @param due the first due instant, Infinity when nothing is due; `undefined` when the query cannot determine it
+   * @param without the excluded owners; `undefined` when the query stopped at its limit, at `due`
+   * @param left a lower bound of the remaining due occurrences, when they were counted
    */
   learn(bucket: number, due: number | undefined, without: readonly string[] | undefined, left?: number): void {
     const entry = this.#entries[bucket]!;
@@ -89,13 +89,13 @@ export class Outlook {
     entry.askedAt = this.#clock.monotonic();
   }
 
-  /** This process has stored the alarm as it is here. */
+  /** This process has stored the alarm in this state. */
   stored(state: AlarmState): void {
     const due = earliestDue(state);
     if (due !== undefined) this.hear(this.#buckets.of(state.alarm.owner), due);
   }
 
-  /** Something in the bucket may be due at that instant. */
+  /** An occurrence in the bucket may be due at that instant. */
   hear(bucket: number, due: number): void {
     const entry = this.#entries[bucket];
     if (!entry) return;
@@ -103,24 +103,24 @@ export class Outlook {
     if (entry.due !== undefined) entry.due = Math.min(entry.due, due);
   }
 
-  /** Something may not be owed any more. */
+  /** A pending occurrence may have been removed. */
   forget(bucket: number): void {
     this.#entries[bucket]!.due = undefined;
   }
 
-  /** How many a look that was cut short has left to be claimed, or more. */
+  /** A lower bound of the due occurrences beyond the limit of the last query. */
   left(bucket: number): number | undefined {
     const { due, left } = this.#entries[bucket]!;
     return due === undefined ? undefined : left;
   }
 
   /**
-   * What is known of a bucket, if that is recent; Infinity when nothing is due. What is due by now may belong to an owner
-   * who has become saturated since: the claim will tell.
+   * The cached due time of a bucket, if it is recent; Infinity when nothing is due. A due occurrence may belong to an
+   * owner who has become saturated since; then the claim finds nothing.
    */
   known(bucket: number, saturated: ReadonlySet<string>, now: number, freshMs = FRESH_MS): number | undefined {
     const { due, without, askedAt } = this.#entries[bucket]!;
-    // A backlog is worked off bucket by bucket; while that lasts, each is left alone for a while.
+    // A backlog is processed bucket by bucket; meanwhile each bucket is queried less often.
     const fresh = without ? freshMs : FRESH_MS * this.#buckets.count;
     if (due === undefined || this.#clock.monotonic() - askedAt > fresh) return undefined;
     if (!without) return due <= now ? due : undefined;
@@ -129,9 +129,10 @@ export class Outlook {
   }
 
   /**
-   * What is known of all buckets. While something is due in one of them, the others may wait longer to be asked again.
+   * The cached due times of all buckets. While something is due in one of them, results for the others are valid
+   * longer. ¶
    *
-   * @returns when this replica is to claim from each, `undefined` where that has to be asked
+   * @returns when this replica is to claim from each bucket, `undefined` where a query is needed
    */
   overview(saturated: ReadonlySet<string>, now: number): (number | undefined)[] {
     const known = this.#buckets.all().map((bucket) => this.#turn(bucket, saturated, now));
@@ -139,7 +140,9 @@ export class Outlook {
     return known.map((due, bucket) => due ?? this.#turn(bucket, saturated, now, BUSY_MS));
   }
 
-  /** When it is this replica's turn in a bucket: at once, or when nobody else has rung what is due. */
+  /**
+   * When this replica may claim from a bucket: when an occurrence is due, or after the preferred replica's head start.
+   */
   #turn(bucket: number, saturated: ReadonlySet<string>, now: number, freshMs?: number): number | undefined {
     const due = this.known(bucket, saturated, now, freshMs);
     if (due === undefined || !this.#standsBack(bucket)) return due;
@@ -148,7 +151,7 @@ export class Outlook {
     return turn <= now && isOld ? undefined : turn;
   }
 
-  /** An owner was left out when the bucket was looked at, and would not be now: the claim will tell. */
+  /** An owner excluded by the last query has a free slot now: a claim decides. */
   #isFreed(bucket: number, saturated: ReadonlySet<string>): boolean {
     const { due, without, askedAt } = this.#entries[bucket]!;
     const isFresh = due !== undefined && this.#clock.monotonic() - askedAt <= FRESH_MS;
@@ -156,8 +159,8 @@ export class Outlook {
   }
 
   /**
-   * Where a bucket of which nothing is known stands in the line of those that are due. One whose owners had no place left is as
-   * overdue as the last look at it is old: then it has several places by its turn. Any other comes first.
+   * The due time by which a bucket without a cached due time is sorted. If its owners had no free slot, it counts as
+   * due since its last query, and several slots are free by its turn. Any other bucket comes first.
    */
   lastLook(bucket: number, saturated: ReadonlySet<string>, now: number): number {
     if (!this.#isFreed(bucket, saturated)) return Number.NEGATIVE_INFINITY;
@@ -168,7 +171,7 @@ export class Outlook {
     return this.#buckets.count === 1 ? [...owners] : [...owners].filter((owner) => this.#buckets.of(owner) === bucket);
   }
 
-  /** When {@link AlarmStore.claim} could have something to do in any bucket. */
+  /** When {@link AlarmStore.claim} could find work in any bucket. */
   async nextDueAt(saturated: ReadonlySet<string>, now: number, onLease: (bucket: number, until: number) => void) {
     const known = this.overview(saturated, now);
     const isDue = known.some((due) => due !== undefined && due <= now);
@@ -177,7 +180,7 @@ export class Outlook {
       .filter((bucket) => known[bucket] === undefined && !(isDue && this.#isFreed(bucket, saturated)));
     const { instants, failure } = await this.#ask(unknown, saturated, onLease);
     instants.push(...known.filter((due) => due !== undefined));
-    // Where one of several servers is away, the buckets of the others count.
+    // If one of several servers is unavailable, the buckets of the others count.
     if (failure && instants.length === 0) throw failure.reason;
     const next = Math.min(...instants);
     return next === Infinity ? undefined : next;

@@ -1,4 +1,4 @@
-/** How far fires got, as the machines told it. */
+/** Turn reports of fires. */
 import type { TurnStage } from '../../../wire/receipt.ts';
 import { ATTEMPTS_LOOKED_AT, type FireReceipt } from '../../alarm/course.ts';
 import type { FireReceipts } from '../store.ts';
@@ -9,8 +9,8 @@ import { isStorable } from './state.ts';
 import { type Call, statement } from './statement.ts';
 
 /**
- * A fire of bucket $1, owner $2 and alarm $3 that was attempted. In one statement, and so one snapshot: one that is being settled
- * is owed or in the ledger, never neither.
+ * An attempted fire of bucket $1, owner $2 and alarm $3. One statement is one snapshot, so a fire that is being settled
+ * is either pending or in the ledger.
  */
 const FIRE = `
     SELECT 1 FROM occurrences WHERE bucket = $1 AND owner = $2 AND alarm_id = $3 AND fire_id = $4 AND attempt >= 1
@@ -27,7 +27,7 @@ const ONLY_NEWS = `
       turn_id = excluded.turn_id, conversation_id = excluded.conversation_id, retry_at = excluded.retry_at
     WHERE excluded.stage = 'turn_waits' AND excluded.at > fire_receipts.at`;
 
-/** The first column says whether there is such a fire, the second which stages were new. */
+/** The first column says whether the fire exists, the second which stages were new. */
 const RECORD = statement(
   'record_receipts',
   `
@@ -42,7 +42,7 @@ const RECORD = statement(
   SELECT EXISTS (SELECT 1 FROM fire), (SELECT json_agg(stage) FROM recorded)`,
 );
 
-/** One report alone: Citus sends to one server what inserts VALUES. */
+/** A single report: Citus sends INSERT … VALUES to one server. */
 const RECORD_ONE = statement(
   'record_receipt',
   `INSERT INTO fire_receipts (bucket, ${RECEIPT.list()}) VALUES ($1, ${RECEIPT.scalars(2)}) ${ONLY_NEWS} RETURNING stage`,
@@ -54,7 +54,7 @@ const OF_FIRES = statement(
      AND fire_id = ANY($4::text[])`,
 );
 
-/** Rows that another replica is deleting at this moment are left to it. */
+/** Skips rows that another replica is deleting at this moment. */
 const PRUNE = statement(
   'prune_receipts',
   `
@@ -70,7 +70,7 @@ const PRUNE = statement(
   SELECT count(*) FROM pruned`,
 );
 
-/** Whether there is such a fire. */
+/** Whether the fire exists. */
 export async function hasFire(
   executor: Executor,
   bucket: number,
@@ -80,7 +80,7 @@ export async function hasFire(
   return (await executor.query(HAS_FIRE, [bucket, owner, alarmId, fireId, dueAt]))[0]![0] as boolean;
 }
 
-/** Stores what is new; `undefined` when there is no such fire. */
+/** Stores new reports; `undefined` when the fire does not exist. */
 export async function recordReceipts(
   pool: PrimaryPool,
   buckets: Buckets,
@@ -112,7 +112,7 @@ export async function receiptsOf(
   return (await executor.query(OF_FIRES, [bucket, owner, alarmId, fireIds])).map((row) => RECEIPT.read(row));
 }
 
-/** Deletes receipts that were recorded before an instant, the oldest first; says how many there were. */
+/** Deletes reports that were recorded before an instant, the oldest first; returns their number. */
 export async function pruneReceipts(
   executor: Executor,
   bucket: number,

@@ -1,4 +1,4 @@
-/** Reading alarms with what they owe. */
+/** Reads alarms with their pending occurrences. */
 
 import { ALARM_KINDS, ALARM_STATUSES } from '../../../wire/alarm.ts';
 import type { Alarm, AlarmState } from '../../alarm/alarm.ts';
@@ -26,9 +26,9 @@ const NEWEST = statement(
 );
 
 /**
- * A walk for each place where alarms of a status are found: what is active owes something, what was paused, cancelled
- * or has failed is set aside, and the rest has fired. Only the last one steps over others: no more than the owner has
- * open or set aside.
+ * One index scan for each set of statuses: active alarms have a pending occurrence; paused, cancelled and failed ones
+ * are flagged; the rest has fired. Only the last scan skips other alarms: at most as many as the owner has open or
+ * flagged.
  */
 const FILTERED = statement(
   'list_filtered',
@@ -91,9 +91,9 @@ const LAST_LOOKED_AT = statement(
 );
 
 /**
- * Texts are bytes, for they may hold what no `text` of PostgreSQL can; written with escapes, all of them can be searched.
- * In the collation "C" lower() folds A to Z and nothing else. Digits may be found in an escape, so that what is found is
- * looked at again.
+ * Texts are stored as bytes, because they may contain characters that `text` of PostgreSQL cannot. Encoded with
+ * escapes, all of them can be searched. In the collation "C" lower() folds only A to Z. Digits may match inside an
+ * escape, so every match is checked again.
  */
 const folded = (bytes: string) => `lower(encode(${bytes}, 'escape') COLLATE "C")`;
 const SEARCH = statement(
@@ -127,7 +127,9 @@ export async function search(
   return { found: states.filter(({ alarm }) => holds(text, alarm)), reached };
 }
 
-/** What one owner owes is sorted as a whole: an index by owner and instant would cost every fire a page. */
+/**
+ * One owner's pending occurrences are sorted as a whole: an index by owner and instant would cost every fire a page.
+ */
 const UPCOMING = statement(
   'upcoming',
   `SELECT ${STATE_COLUMNS}
@@ -153,7 +155,7 @@ export async function upcoming(
   return rows.map((row) => readState(row).state);
 }
 
-// How much there is to claim.
+// The number of due occurrences.
 
 const COUNT = statement(
   'count_due',
@@ -173,13 +175,15 @@ export async function countDue(
   return Math.min(due, atMost);
 }
 
-/** More than are in flight at once; beyond that they are claims whose outcome never came. */
+/** More than are in flight at once; the rest are claims without an outcome. */
 const MOST = 1024;
 
 export class ClaimedStates {
   readonly #states = new Map<string, Versioned>();
 
-  /** @param claim of an alarm that owes nothing else */
+  /**
+   * @param claim of an alarm without other pending occurrences
+   */
   remember({ alarm, occurrence }: Claim, revision: number): void {
     this.#states.set(occurrence.fireId, { revision, state: { alarm, occurrences: [occurrence] } });
     if (this.#states.size <= MOST) return;
@@ -187,7 +191,7 @@ export class ClaimedStates {
     this.#states.delete(oldest!);
   }
 
-  /** Gives a state out, once. */
+  /** Returns a state, once. */
   take({ owner, fireId, fence }: LeaseKey): Versioned | undefined {
     const remembered = this.#states.get(fireId);
     if (!remembered) return undefined;
@@ -220,15 +224,15 @@ const BY_KEY = statement(
   WHERE a.bucket = $1 AND a.owner = $2 AND a.held_key = $3`,
 );
 
-/** What no text column holds is not there. */
+/** Whether a text column can store all these texts. */
 export function isStorable(...texts: string[]): boolean {
   return !texts.some((text) => text.includes('\0'));
 }
 
-/** An alarm's name within a batch. */
+/** Identifies an alarm within a batch. */
 export type AlarmKey = { owner: string; id: string };
 
-/** The alarms that exist among those named, in no particular order. */
+/** The existing alarms among the given keys, unordered. */
 export async function readStates(pool: PrimaryPool, buckets: Buckets, keys: readonly AlarmKey[]): Promise<Versioned[]> {
   const calls = buckets
     .group(keys, ({ owner }) => owner)

@@ -29,37 +29,38 @@ import { prepareUpdate } from './write.ts';
 
 const DEFAULT_POOL_SIZE = 10;
 
-/** Writing a value that stands there already goes all the way to the disk, and the standbys', and changes nothing. */
+/** Writes an existing value again: this reaches the disk, and the standbys', and changes nothing. */
 const PING = statement('ping', 'UPDATE chronos_migrations SET name = name WHERE version = 1');
 
 export type PostgresStoreOptions = {
   /**
-   * `postgres://user:password@host:5432/database`; several hosts with commas between them, of which one takes writes.
+   * `postgres://user:password@host:5432/database`; several hosts are separated by commas, and one of them accepts
+   * writes.
    */
   uri: string;
   clock: Clock;
   log: Logger;
-  /** Most connections at once, one for hints apart; 10 unless told. */
+  /** Maximum number of connections, besides one for notifications; default 10. */
   poolSize?: number;
-  /** Called when another replica says that something is due at this instant. Without it, nobody listens. */
+  /** Called when another replica reports a due instant. Without it, this replica does not listen. */
   onHint?: (dueAt: number) => void;
-  /** How many buckets the tables get if they are made, or remade, now; 1 unless told. See `buckets.ts`. */
+  /** The number of buckets if the tables are created or recreated now; default 1. See `buckets.ts`. */
   buckets?: number;
-  /**
-   * Called when the number of buckets was changed by `spread`: this store is of no use any more, and another is to be
-   * opened in its place.
-   */
+  /** Called when `reshard` has changed the number of buckets: this store is unusable, and a new one must be opened. */
   onOutdated?: () => void;
   /**
-   * Which buckets this replica prefers: all, or those that rendezvous hashing gives it among the replicas at work, or those
-   * for which a function says so. What it does not prefer it leaves to others for a moment. `all` unless told.
+   * The buckets that this replica prefers: all, those that rendezvous hashing assigns to it among the active replicas,
+   * or those that a function selects. It waits a moment before it claims from other buckets. Default: `all`.
    */
   prefers?: 'all' | 'rendezvous' | ((bucket: number) => boolean);
-  /** Whether replicas tell each other at all (LISTEN and NOTIFY); true unless told. */
+  /** Whether replicas notify each other (LISTEN and NOTIFY); default: true. */
   hints?: boolean;
 };
 
-/** Works through the buckets in turn until `limit` is reached, each time from where it ended before: more is there. */
+/**
+ * Processes the buckets in turn until `limit` is reached. Each call starts at the bucket where the last one ended,
+ * which may have more.
+ */
 function inTurn(
   buckets: Buckets,
   work: (bucket: number, request: { before: number; limit: number }) => Promise<number>,
@@ -78,12 +79,14 @@ function inTurn(
 }
 
 /**
- * Opens the store and brings its schema up to date.
+ * Opens the store and updates its schema. ¶
  *
- * @throws ReveilleError `unavailable`, retryable when no server of the address takes writes at present and it makes
- *   sense to try again, not retryable when an operator has to do something first (password, rights, encoding, settings
- *   that lose data); `conflict` when the database belongs to a newer version or to something else, or when a move into
- *   it is not finished; `invalid_request` when the address cannot be read
+ * @throws ReveilleError `unavailable`, retryable: no server of the address accepts writes at present
+ * @throws ReveilleError `unavailable`, not retryable: an operator must act first (password, rights, encoding, settings
+ *   that lose data)
+ * @throws ReveilleError `conflict`: the database belongs to a newer version or another program, or a move into it is
+ *   not finished
+ * @throws ReveilleError `invalid_request`: the address is not valid
  */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<AlarmStore> {
   const { uri, clock, log, poolSize = DEFAULT_POOL_SIZE, onHint } = options;
@@ -98,7 +101,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       const found = await readBuckets(connection);
       if (found.count === buckets.count && found.citus === buckets.citus) return;
       options.onOutdated?.();
-      throw new ReveilleError('unavailable', 'alarms have been dealt out anew; try again');
+      throw new ReveilleError('unavailable', 'the number of buckets has changed; try again');
     };
     await refuseHalfArrived(pool, pool.primary.name);
     await databaseClock.start();
@@ -186,7 +189,7 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     receiptsOf: (owner, alarmId, fireIds) => receiptsOf(pool, buckets.of(owner), owner, alarmId, fireIds),
     pruneReceipts: inTurn(buckets, (bucket, request) => pruneReceipts(pool, bucket, request)),
 
-    // Another replica may hold any of them, and be well.
+    // Any lease may belong to another, running replica.
     endLeasesOfTheDead: async () => 0,
     async claim(request) {
       const claimedNow = await claim(request);

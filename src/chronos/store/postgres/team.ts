@@ -1,19 +1,21 @@
 /**
- * Which buckets this replica prefers. Replicas that claim tell each other so, and each bucket is preferred by the one of
- * them whose name, hashed with the bucket, comes out highest (rendezvous hashing): when one comes or goes, only its own
- * buckets change hands. What somebody else prefers is left to them for a moment and no longer. Nothing else rests on it:
- * replicas that are wrong about each other claim in each other's way, or ring that moment late.
+ * Replica membership: the buckets that this replica prefers.
+ *
+ * Active replicas notify each other. Each bucket is preferred by the replica whose name, hashed with the bucket, has
+ * the highest value (rendezvous hashing). When a replica starts or stops, only its own buckets move. A replica waits a
+ * moment before it claims from a bucket that another one prefers. Nothing else depends on membership: with wrong
+ * information, replicas compete for claims or fire that moment late.
  */
 import { createHash } from 'node:crypto';
 import type { CancelTimer, Clock } from '../../../kit/clock/clock.ts';
 
-/** What is due in a bucket that another replica prefers is left to it for so long. */
+/** How long a replica waits before it claims from a bucket that another one prefers. */
 export const STAND_BACK_MS = 50;
-/** A replica that claims says so this often, */
+/** Interval of the heartbeat of an active replica. */
 const BEAT_MS = 1000;
-/** is forgotten when nothing was heard of it for so long, */
+/** A replica without a heartbeat for this time is removed. */
 const SILENT_MS = 3500;
-/** and says nothing more when it has not looked for anything due for so long. */
+/** A replica without a claim for this time sends no heartbeat. */
 const AT_WORK_MS = 5000;
 
 const HERE = 'here';
@@ -23,7 +25,7 @@ function score(member: string, bucket: number): string {
   return createHash('md5').update(`${member} ${bucket}`).digest('hex');
 }
 
-/** For each of `count` buckets, which of the members prefers it; the same wherever it is computed. */
+/** The member that prefers each of `count` buckets; the same on every replica. */
 export function rendezvous(members: readonly string[], count: number): string[] {
   return Array.from({ length: count }, (_, bucket) =>
     members.reduce((best, member) => (score(member, bucket) > score(best, bucket) ? member : best)),
@@ -32,16 +34,16 @@ export function rendezvous(members: readonly string[], count: number): string[] 
 
 export type TeamOptions = {
   self: string;
-  /** How many there are. */
+  /** The number of buckets. */
   buckets: number;
   clock: Clock;
-  /** Tells the others; must not reject. */
+  /** Notifies the other replicas; must not reject. */
   tell: (word: string) => void;
 };
 
 export class Team {
   readonly #options: TeamOptions;
-  /** When each of the others was heard last, by the monotonic clock. */
+  /** Time of the last heartbeat of each other replica, by the monotonic clock. */
   readonly #heard = new Map<string, number>();
   #mine: readonly boolean[] | undefined;
   #lookedAt = 0;
@@ -55,13 +57,13 @@ export class Team {
     return this.#mine?.[bucket] ?? true;
   }
 
-  /** This replica looks for what is due. */
+  /** This replica claims. */
   looks(): void {
     this.#lookedAt = this.#options.clock.monotonic();
     if (!this.#beat) this.#tick();
   }
 
-  /** What another replica told. */
+  /** Handles a message of another replica. */
   hear(member: string, word: string): void {
     const before = this.#heard.size;
     if (word === HERE) this.#heard.set(member, this.#options.clock.monotonic());

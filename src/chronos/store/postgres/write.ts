@@ -1,8 +1,8 @@
 /**
- * Writing a batch of changes, all or nothing: nothing when somebody else changed one of the alarms since it was read.
+ * Writes a batch of changes, all or nothing: nothing when one of the alarms has changed since it was read.
  *
- * No row is locked between reading and writing. So an alarm is read, changed and written in two round trips, and a
- * process that stops in between holds nobody up.
+ * No row is locked between reading and writing. So a change takes two round trips, and a process that stops in between
+ * blocks no other.
  */
 import type { Clock } from '../../../kit/clock/clock.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
@@ -25,10 +25,10 @@ const KEY = ['owner', 'alarmId', 'fireId'] as const;
 const HELD = [...KEY, 'fence', 'leaseUntil'] as const;
 const MOVED = OCCURRENCE.members.filter((member) => member !== 'owner' && member !== 'alarmId');
 
-/** Stands in the server's log when a batch gives way, so it says what it is. */
-const GIVE_WAY = 'reveille: another change came in between; this one is made again (';
+/** Appears in the server's log when a batch is aborted, so it explains itself. */
+const GIVE_WAY = 'reveille: concurrent change, the batch is retried (';
 
-/** What a row of `occurrences` must still be: nobody claimed, renewed or ended it since it was read. */
+/** The condition for a row of `occurrences`: no claim, renewal or end of a lease since it was read. */
 const UNTOUCHED = (was: string) => `
       o.bucket = $1 AND o.owner = ${was}.owner AND o.alarm_id = ${was}.alarm_id AND o.fire_id = ${was}.was
       AND o.fence = ${was}.was_fence AND o.lease_until IS NOT DISTINCT FROM ${was}.was_lease_until`;
@@ -82,21 +82,22 @@ const INSERT = {
 type Writer = { statement: Statement; values: (plan: Plan) => unknown[] };
 
 /**
- * Fails the statement, and with it the transaction, unless as many rows were written as there should have been: the
- * cast of this text to a number cannot succeed, and is not tried while all is well.
+ * Makes the statement and its transaction fail unless the expected number of rows was written. The cast of this text to
+ * a number always fails, and is not evaluated when the numbers match.
  */
 function orGiveWay(wanted: string, written: string): string {
   return `CASE WHEN ${wanted} = ${written} THEN 0 ELSE CAST('${GIVE_WAY}' || ${written} || ')' AS BIGINT) END`;
 }
 
 /**
- * The statement that writes alarms, ledger, and one kind of change to what is owed. Each row is written where it still
- * is as it was read: the alarm by its revision, the occurrence by fence and lease. A row that had to be waited for is
- * compared as it is by then. (One statement may change a table only once on some distributed engines: hence a variant
- * each for deletes and moves. And Citus sends a statement to one server only if nothing is inserted in its WITH: hence
- * one without the ledger.)
+ * The statement that writes alarms, ledger, and one kind of change to pending occurrences. Each row is written only if
+ * it is unchanged since it was read: the alarm by its revision, the occurrence by fence and lease. After a lock wait
+ * the row's newest version is compared.
  *
- * @param members of the alarm that are written
+ * Some distributed engines allow a statement to change a table only once: hence variants for deletes and moves. Citus
+ * sends a statement to one server only without an INSERT in its WITH: hence one without the ledger. ¶
+ *
+ * @param members the alarm's members to write
  */
 function writer(name: string, members: readonly (keyof Alarm)[], part: Part, withLedger: boolean): Writer {
   const ledger = 6 + members.length;
@@ -181,9 +182,9 @@ function callsOf(bucket: number, plan: Plan, citus: boolean): Call[] {
 }
 
 /**
- * Writes batches, each about owners of one bucket, in one transaction: all of them or none.
+ * Writes batches, each about owners of one bucket, in one transaction. ¶
  *
- * @returns whether they were written; otherwise nothing was, and everything is to be read again
+ * @returns whether they were written; otherwise nothing was written, and everything must be read again
  */
 export async function writeChanges(
   pool: PrimaryPool,
@@ -202,7 +203,7 @@ export async function writeChanges(
   }
 }
 
-// Changing one alarm by a pure transition.
+// Changes one alarm by a pure transition.
 
 function isSame(stored: AlarmState, wanted: AlarmState): boolean {
   const { alarm, came, changed, went } = differenceOf(stored, wanted);
@@ -210,7 +211,7 @@ function isSame(stored: AlarmState, wanted: AlarmState): boolean {
 }
 
 export function prepareUpdate(pool: PrimaryPool, buckets: Buckets, clock: Clock) {
-  /** Replicas that do this for one owner at the same instant do not see each other's change. */
+  /** Replicas that change alarms of one owner concurrently do not see each other's change. */
   async function check(stored: AlarmState, wanted: AlarmState, limits: StoreLimits): Promise<void> {
     const { owner } = wanted.alarm;
     const growth = growthOf(stored, wanted);

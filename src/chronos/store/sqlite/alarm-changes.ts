@@ -1,4 +1,4 @@
-/** Changing one alarm inside a transaction: storing it, editing it, and recording how an attempt ended. */
+/** Changes one alarm inside a transaction: stores it, edits it, and records how an attempt ended. */
 import type { DatabaseSync } from 'node:sqlite';
 import { ReveilleError } from '../../../wire/errors.ts';
 import { type AlarmState, storedBytes, type Transition } from '../../alarm/alarm.ts';
@@ -9,7 +9,7 @@ import { isOpen } from './owners.ts';
 import { prepareQuery } from './statements.ts';
 import type { Tables } from './tables.ts';
 
-// Storing a new alarm.
+// Stores a new alarm.
 
 type FindByKey = (owner: string, idempotencyKey: string) => AlarmState | undefined;
 
@@ -27,7 +27,7 @@ export function prepareCreate(tables: Tables, findByKey: FindByKey) {
     const bytes = storedBytes(alarm);
     if (held.alarms >= maxStored || held.bytes + bytes > maxBytes)
       return { result: 'too_much', alarms: held.alarms, bytes: held.bytes };
-    if (alarms.seqOf(owner, id) !== undefined) throw new ReveilleError('conflict', `there is an alarm ${id} already`);
+    if (alarms.seqOf(owner, id) !== undefined) throw new ReveilleError('conflict', `alarm ${id} exists already`);
 
     const state = { alarm, occurrences: [occurrence] };
     checkTransition({ alarm, occurrences: [] }, state);
@@ -38,7 +38,7 @@ export function prepareCreate(tables: Tables, findByKey: FindByKey) {
   };
 }
 
-// Which alarm of an owner holds an idempotency key: the one that is not cancelled.
+// The alarm of an owner that has an idempotency key and is not cancelled.
 
 export function prepareFindByKey(db: DatabaseSync, tables: Tables) {
   const holder = prepareQuery(
@@ -54,7 +54,7 @@ export function prepareFindByKey(db: DatabaseSync, tables: Tables) {
   };
 }
 
-// Changing one alarm by a pure transition.
+// Changes one alarm by a pure transition.
 
 export function prepareUpdateAlarm(tables: Tables) {
   return (owner: string, alarmId: string, transition: Transition, limits: StoreLimits = {}): AlarmState | undefined => {
@@ -74,10 +74,12 @@ export function prepareUpdateAlarm(tables: Tables) {
   };
 }
 
-// Recording what came of attempts.
+// Records the outcomes of attempts.
 
 export function prepareComplete(tables: Tables) {
-  /** @param opened by how many each touched owner's open alarms have grown; added to here */
+  /**
+   * @param opened the change in each owner's open alarms; updated here
+   */
   function completeOne({ key, attempt, settle }: Completion, opened: Map<number, number>): CompletionResult {
     const lease = tables.leases.held(key);
     if (!lease) return 'lost_lease';

@@ -1,4 +1,4 @@
-/** Claiming what is due, and holding on to it. Who is next is told by the line of what falls due (`due-line.ts`). */
+/** Claims due occurrences and renews leases. The queue of due occurrences (`due-queue.ts`) determines the order. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Logger } from '../../../kit/log/log.ts';
 import type { Occurrence } from '../../alarm/alarm.ts';
@@ -8,7 +8,7 @@ import type { Lease } from './leases.ts';
 import { prepareQuery } from './statements.ts';
 import type { Tables } from './tables.ts';
 
-// Extending leases.
+// Extends leases.
 
 export function prepareRenew({ leases }: Tables) {
   return (keys: readonly LeaseKey[], leaseUntil: number): Set<string> => {
@@ -23,7 +23,7 @@ export function prepareRenew({ leases }: Tables) {
   };
 }
 
-// When there will be something to claim or a lease to end, and how much there is to claim.
+// The next due time or lease expiry, and the number of due occurrences.
 
 export function prepareNextDue({ owners, leases, dueLine }: Tables) {
   return (saturated: ReadonlySet<string>): number | undefined => {
@@ -46,7 +46,7 @@ export function prepareCountDue(db: DatabaseSync) {
   return ({ now, atMost }: { now: number; atMost: number }): number => count.get(now, atMost)!;
 }
 
-// Ending leases whose holder is not heard of again: they ran out, or the process that held them is gone.
+// Ends leases without an outcome: they expired, or their process has ended.
 
 export function prepareEndLeases(tables: Tables, log: Logger) {
   function endLease(lease: Lease, now: number): void {
@@ -60,7 +60,11 @@ export function prepareEndLeases(tables: Tables, log: Logger) {
   }
 
   return {
-    /** Ends every lease that ran out at or before an instant. @returns how many there were */
+    /**
+     * Ends every lease that expired at or before an instant. ¶
+     *
+     * @returns their number
+     */
     ranOut(now: number): number {
       const held = tables.leases.until(now);
       for (const lease of held) endLease(lease, now);
@@ -68,10 +72,10 @@ export function prepareEndLeases(tables: Tables, log: Logger) {
     },
 
     /**
-     * Ends every lease there is: only the process that owns the file leases, so each belongs to an earlier one, which
-     * is gone.
+     * Ends all leases. Only the process that owns the file leases, so each lease belongs to an earlier process, which
+     * has ended. ¶
      *
-     * @returns how many there were
+     * @returns their number
      */
     ofEarlierOwner(now: number): number {
       const held = tables.leases.until(Number.MAX_SAFE_INTEGER);
@@ -91,7 +95,7 @@ export function prepareClaim({ alarms, leases, owners, dueLine }: Tables) {
     }
     return dueLine.take(request, busy).flatMap(({ owner, alarm: seq, scheduledFor }): Claim[] => {
       const owing = alarms.owing(seq, scheduledFor);
-      // Only somebody who writes to the file beside its owner takes it away.
+      // Missing only if another program has written to the file.
       if (!owing) return [];
       const { alarm, occurrence: free } = owing;
       const occurrence: Occurrence = {

@@ -1,10 +1,10 @@
 /**
- * The beginning of the line of what falls due, in memory: what nobody holds, earliest due first. The index `owed_due` is
- * the whole line; this reads on in it as far as claims need.
+ * The start of the queue of due occurrences, in memory: occurrences without a lease, earliest due first. The index
+ * `owed_due` is the complete queue; this reads from it as far as claims need.
  *
- * An owner has only so many places in flight, and the backlog of one whose places are full must not hide another's. So
- * the line keeps no more than some of each owner, enough for their places, and remembers where in the index it left the
- * first of the others. What is dropped from memory is read again: {@link forget} is always right.
+ * The number of deliveries in flight per owner is limited, and an owner's backlog must not hide another's. So memory
+ * contains only some occurrences of each owner, enough for the owner's slots, and the index position of the first of
+ * the others. Data dropped from memory is read again: {@link forget} is always safe.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Undo } from '../../../kit/sqlite/undo.ts';
@@ -12,15 +12,15 @@ import type { ClaimRequest } from '../store.ts';
 import type { Leases } from './leases.ts';
 import { LIMIT, prepareQuery } from './statements.ts';
 
-/** What falls due, and whose it is; also a position in the line. Ordered by its members from first to last. */
+/** A due occurrence and its owner; also a position in the queue. Ordered by its members from first to last. */
 export type Due = { dueAt: number; owner: number; alarm: number; scheduledFor: number };
 
-/** How much of the line is in memory. */
+/** Limits of the part of the queue in memory. */
 type Bounds = {
-  /** Of one owner, unless a claim asks for more. */
+  /** Occurrences of one owner, unless a claim needs more. */
   ofOneOwner: number;
   readAtOnce: number;
-  /** More than this is cut to half, from the end. */
+  /** A longer queue is cut to half of this, from the end. */
   longest: number;
 };
 
@@ -37,7 +37,7 @@ function order(one: Due, other: Due): number {
   );
 }
 
-/** Where in the line something stands, or would stand. */
+/** The position of an item in the queue, or where it would be inserted. */
 function placeOf(line: readonly Due[], due: Due): number {
   let low = 0;
   let high = line.length;
@@ -51,7 +51,9 @@ function placeOf(line: readonly Due[], due: Due): number {
 
 export type DueLine = ReturnType<typeof prepareDueLine>;
 
-/** @param undo where the rows are undone, the line is read anew */
+/**
+ * @param undo when a transaction is rolled back, the queue is read again
+ */
 export function prepareDueLine(db: DatabaseSync, leases: Pick<Leases, 'at'>, undo: Undo, bounds: Bounds = BOUNDS) {
   const { ofOneOwner, readAtOnce, longest } = bounds;
   const due = (sql: string) =>
@@ -66,11 +68,11 @@ export function prepareDueLine(db: DatabaseSync, leases: Pick<Leases, 'at'>, und
   const ofOwner = due('AND owner = ?5 AND (due_at, owner, alarm, scheduled_for) <= (?6, ?7, ?8, ?9)');
 
   let line: Due[] = [];
-  /** Everything up to here is in `line`, is held, or is of an owner in `behind`. */
+  /** Everything up to this position is in the queue, is leased, or belongs to an owner in `behind`. */
   let until = BEFORE_ALL;
-  /** How many of each owner are in the line. */
+  /** Number of items of each owner in the queue. */
   let counts = new Map<number, number>();
-  /** Of whom more is owed than is in the line: everything up to there is in it. */
+  /** Owners with more due occurrences than the queue contains, with the last position that it contains completely. */
   let behind = new Map<number, Due>();
 
   const values = ({ dueAt, owner, alarm, scheduledFor }: Due) => [dueAt, owner, alarm, scheduledFor] as const;
@@ -93,7 +95,7 @@ export function prepareDueLine(db: DatabaseSync, leases: Pick<Leases, 'at'>, und
     count(item.owner, 1);
   }
 
-  /** Reads on in the index; says whether there was anything. */
+  /** Reads more of the index; returns whether there was anything. */
   function read(most: number): boolean {
     const found = onward.all(...values(until), readAtOnce);
     for (const item of found) {
@@ -109,7 +111,7 @@ export function prepareDueLine(db: DatabaseSync, leases: Pick<Leases, 'at'>, und
     return found.length > 0;
   }
 
-  /** Sees to it that so many of an owner are in the line, as far as it has been read. */
+  /** Fills the queue with this many items of an owner, within the part that has been read. */
   function fill(owner: number, most: number): void {
     for (let left = behind.get(owner); left && (counts.get(owner) ?? 0) < most; left = behind.get(owner)) {
       const found = ofOwner.all(...values(left), owner, ...values(until), most);
@@ -127,7 +129,7 @@ export function prepareDueLine(db: DatabaseSync, leases: Pick<Leases, 'at'>, und
   }
 
   return {
-    /** Something came or changed, and nobody holds it. */
+    /** Adds a new or changed occurrence without a lease. */
     add(item: Due): void {
       if (order(item, until) > 0) return;
       const left = behind.get(item.owner);
@@ -137,7 +139,7 @@ export function prepareDueLine(db: DatabaseSync, leases: Pick<Leases, 'at'>, und
       shorten();
     },
 
-    /** Something went, was changed or is held from now on. */
+    /** Removes an occurrence that was deleted, changed or leased. */
     remove(item: Due): void {
       const at = placeOf(line, item);
       const found = line[at];
@@ -148,9 +150,9 @@ export function prepareDueLine(db: DatabaseSync, leases: Pick<Leases, 'at'>, und
     },
 
     /**
-     * Takes what to claim out of the line, earliest due first.
+     * Takes occurrences to claim out of the queue, earliest due first. ¶
      *
-     * @param inFlight how many of each owner are in flight, by their numbers
+     * @param inFlight deliveries in flight for each owner, by owner number
      */
     take(
       { now, limit, perOwner }: Pick<ClaimRequest, 'now' | 'limit' | 'perOwner'>,
@@ -184,7 +186,7 @@ export function prepareDueLine(db: DatabaseSync, leases: Pick<Leases, 'at'>, und
       return taken;
     },
 
-    /** The earliest instant at which something is due of somebody who is not among these. */
+    /** The earliest due time among owners that are not saturated. */
     next(saturated: ReadonlySet<number>): number | undefined {
       for (const owner of [...behind.keys()]) if (!counts.has(owner) && !saturated.has(owner)) fill(owner, ofOneOwner);
       for (let at = 0; ; at++) {

@@ -1,4 +1,4 @@
-/** Finding an owner's alarms by what stands in them, and by when they ring. */
+/** Finds an owner's alarms by their text, and by when they fire. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { AlarmState } from '../../alarm/alarm.ts';
 import { type AlarmSearch, SEARCH_STEP, type UpcomingRequest, type Wakings } from '../store.ts';
@@ -8,10 +8,10 @@ import type { Tables } from './tables.ts';
 /** Sorts after every id. */
 const AFTER_ALL = '\u{10ffff}';
 
-/** What has failed so often wakes no computer any more. */
+/** An occurrence with this many failed attempts does not wake the computer any more. */
 const ATTEMPTS_WOKEN_FOR = 3;
 
-/** So many active alarms of one owner are sorted rather than looked for in the line of all owners. */
+/** Up to this many active alarms of one owner are sorted; for more, the queue of all owners is scanned. */
 const FEW = 1000;
 
 export function prepareFind(db: DatabaseSync, tables: Tables) {
@@ -20,7 +20,7 @@ export function prepareFind(db: DatabaseSync, tables: Tables) {
     `SELECT min(id), count(*) FROM (SELECT id FROM alarms WHERE owner = ? AND id < ? ORDER BY id DESC LIMIT ${SEARCH_STEP})`,
     ([id, count]) => ({ id: id as string | null, count: count as number }),
   );
-  // `lower` of SQLite folds A to Z and nothing else.
+  // `lower` of SQLite folds only A to Z.
   const holding = prepareQuery(
     db,
     `SELECT a.id FROM alarms AS a CROSS JOIN alarm_texts AS t USING (seq)
@@ -35,7 +35,7 @@ export function prepareFind(db: DatabaseSync, tables: Tables) {
        WHERE owner = ? AND status = 'active' AND NOT (status = 'fired' AND kind = 'once') LIMIT ${FEW + 1})`,
     ([count]) => count as number,
   );
-  // Whose alarms are few is not looked for in the line of all owners, which may be long.
+  // An owner with few alarms is not searched in the queue of all owners, which may be long.
   const dueOfFew = prepareQuery(
     db,
     `SELECT a.id FROM alarms AS a INDEXED BY alarms_by_status CROSS JOIN owed AS o ON o.alarm = a.seq
@@ -44,7 +44,7 @@ export function prepareFind(db: DatabaseSync, tables: Tables) {
      ORDER BY o.due_at, a.id ${LIMIT.replace('?', '?5')}`,
     ([id]) => id as string,
   );
-  // The line of all owners: an index of each owner's own would cost every fire a page.
+  // The queue of all owners: an index for each owner would cost every fire a page.
   const due = prepareQuery(
     db,
     `SELECT a.id FROM owed AS o INDEXED BY owed_due CROSS JOIN alarms AS a ON a.seq = o.alarm

@@ -1,11 +1,11 @@
-/** The occurrences' rows: what is owed. Who holds them stands elsewhere (`leases.ts`), and is joined in here. */
+/** The rows of pending occurrences. Their leases are kept elsewhere (`leases.ts`) and are joined here. */
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import type { Occurrence, OccurrenceSource } from '../../alarm/alarm.ts';
 import type { Due, DueLine } from './due-line.ts';
 import { type Leases, withLease } from './leases.ts';
 import { prepareQuery } from './statements.ts';
 
-/** Where an alarm stands: its number and its owner's, and their names. */
+/** Identifies an alarm's rows: its number and its owner's number, and their names. */
 export type Place = {
   readonly seq: number;
   readonly ownerSeq: number;
@@ -13,11 +13,13 @@ export type Place = {
   readonly id: string;
 };
 
-/** In the order in which {@link occurrenceIn} expects them. */
+/** In the order that {@link occurrenceIn} expects. */
 export const OWED_COLUMNS =
   'o.scheduled_for, o.source, o.nominal, o.due_at, o.attempt, o.fence, o.missed_count, o.held_reason, o.held_until';
 
-/** @param from where the columns begin in the row */
+/**
+ * @param from index of the first column in the row
+ */
 export function occurrenceIn(row: readonly SQLOutputValue[], { owner, id }: Pick<Place, 'owner' | 'id'>, from = 0) {
   const scheduledFor = row[from] as number;
   return {
@@ -54,7 +56,7 @@ export function prepareOccurrences(db: DatabaseSync, leases: Leases, dueLine: Du
   );
   const remove = db.prepare('DELETE FROM owed WHERE alarm = ? AND scheduled_for = ?');
 
-  /** Its place in the line; `undefined` while it is parked or somebody holds it. */
+  /** Its position in the queue; `undefined` while it is parked or leased. */
   function inLine({ seq: alarm, ownerSeq: owner }: Place, { dueAt, leaseUntil, scheduledFor }: Occurrence) {
     return dueAt === null || leaseUntil !== null ? undefined : { dueAt, owner, alarm, scheduledFor };
   }
@@ -65,7 +67,7 @@ export function prepareOccurrences(db: DatabaseSync, leases: Leases, dueLine: Du
   }
 
   return {
-    /** Everything one alarm owes, and who holds it. */
+    /** All pending occurrences of one alarm, with their leases. */
     of(place: Place): Occurrence[] {
       return ofAlarm
         .all(place.seq)
@@ -81,7 +83,9 @@ export function prepareOccurrences(db: DatabaseSync, leases: Leases, dueLine: Du
       move(undefined, inLine(place, occurrence));
     },
 
-    /** @param stored as it stands in its row, with its lease */
+    /**
+     * @param stored the occurrence as stored, with its lease
+     */
     update(place: Place, occurrence: Occurrence, stored: Occurrence): void {
       const { scheduledFor, source, nominal, dueAt, attempt, fence, missedCount, heldReason, heldUntil } = occurrence;
       update.run(

@@ -1,4 +1,4 @@
-/** How far fires got, as the machines told it. */
+/** Turn reports of fires. */
 import type { DatabaseSync } from 'node:sqlite';
 import { partsOfFireId } from '../../../wire/fire-id.ts';
 import type { TurnStage } from '../../../wire/receipt.ts';
@@ -53,7 +53,7 @@ export function prepareReceipts(db: DatabaseSync) {
   return {
     knows,
 
-    /** Stores what is new; `undefined` when there is no such fire. */
+    /** Stores new reports; `undefined` when the fire does not exist. */
     record(receipts: FireReceipts): Set<TurnStage> | undefined {
       if (!knows(receipts)) return undefined;
       const { owner, alarmId, fireId, reports, recordedAt } = receipts;
@@ -71,7 +71,7 @@ export function prepareReceipts(db: DatabaseSync) {
       return ofFires.all(owner, alarmId, JSON.stringify(fireIds));
     },
 
-    /** Deletes receipts that were recorded before an instant, the oldest first; says how many there were. */
+    /** Deletes reports that were recorded before an instant, the oldest first; returns their number. */
     prune(before: number, limit: number): number {
       return Number(prune.run(before, limit).changes);
     },

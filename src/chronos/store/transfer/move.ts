@@ -1,17 +1,23 @@
 /**
- * Moving a SQLite installation into PostgreSQL.
+ * Moves a SQLite installation into PostgreSQL.
  *
- * Both sides say where the alarms are rung, and chronosd opens neither while they are under way: the file from the
- * first mark on, the database until the copy has been compared. The marks are set in an order in which a process that
+ * Both sides record the state of the move, and chronosd opens neither side during the move. The file is closed from
+ * step 2 on, the database until the copy has been compared. The states are written in an order in which a process that
  * ends at any moment leaves at most one side open:
  *
- * 1. the database is closed (`arriving`), and no chronosd may be connected that saw it open;
- * 2. the file is closed (`moving`); it does not change from here on;
- * 3. rows are copied, each batch in one transaction with the progress it makes;
- * 4. both sides are read back and compared;
- * 5. the file says that the copy is whole (`verified`): from now on only the database knows whether it is in use;
- * 6. the database is opened (`arrived`);
- * 7. the file says so (`moved`).
+ * 1. The database is closed (`arriving`). No chronosd that saw it open may be connected.
+ *
+ * 2. The file is closed (`moving`). It does not change from here on.
+ *
+ * 3. Rows are copied, each batch in one transaction with its progress.
+ *
+ * 4. Both sides are read completely and compared.
+ *
+ * 5. The file records that the copy is complete (`verified`). From now on only the database knows whether it is in use.
+ *
+ * 6. The database is opened (`arrived`).
+ *
+ * 7. The file records that (`moved`).
  */
 import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../../kit/clock/clock.ts';
@@ -27,7 +33,7 @@ import { Source } from './source.ts';
 import { keyOf, MOVING_TABLES, type Values } from './tables.ts';
 import { Target } from './target.ts';
 
-/** A batch ends with this many rows or characters, whichever is reached first. */
+/** A batch ends with this many rows or characters, at the first of the two limits. */
 const BATCH_ROWS = 1000;
 const BATCH_CHARACTERS = 2 * 1024 * 1024;
 
@@ -50,9 +56,9 @@ function* batchesOf(rows: Iterable<Values>): Generator<Values[]> {
 }
 
 /**
- * Copies what is not there yet.
+ * Copies missing rows. ¶
  *
- * @param total how many rows there are to be in the end
+ * @param total the final number of rows
  * @returns how many rows this call has copied
  */
 async function copyRows(
@@ -93,7 +99,7 @@ export type MoveOptions = {
 };
 
 export type MoveResult = {
-  /** `moved` now, `already` before; `differs`: the copy is not the same, and neither side was opened. */
+  /** `moved` now, `already` before; `differs`: the copy is not equal, and neither side was opened. */
   outcome: 'moved' | 'already' | 'differs';
   from: string;
   /** The database, `host:port/database`. */
@@ -102,7 +108,7 @@ export type MoveResult = {
   since: number;
   /** Empty when nothing was compared. */
   tables: Comparison[];
-  /** Rows that this call has copied, and how long that took. */
+  /** Rows that this call has copied, and the duration. */
   copied: number;
   copyMs: number;
 };
@@ -138,7 +144,7 @@ class Move {
     return this.#bring(await this.#prepare(plan, departure, arrival));
   }
 
-  /** Sees to it that the file has a name of its own. */
+  /** Gives the file an identity if it has none. */
   #named(): Departure {
     const known = this.#source.departure;
     if (known) return known;
@@ -212,21 +218,21 @@ class Move {
   }
 }
 
-/** What was copied stays; says so where the same command may succeed later. */
+/** Adds that the copy is kept, where the same command may succeed later. */
 function resumable(error: unknown, source: Source): unknown {
   const underWay = source.departure?.state === 'moving' || source.departure?.state === 'verified';
   if (!(error instanceof ReveilleError) || error.code !== 'unavailable' || !error.retryable || !underWay) return error;
   return new ReveilleError(
     error.code,
-    `${error.message}. What has been copied stays: run the same command again, and it goes on from there`,
+    `${error.message}. Copied rows are kept: run the same command again to continue`,
     { cause: error },
   );
 }
 
 /**
- * Moves the alarms, or goes on with a move that was interrupted.
+ * Moves the alarms, or continues an interrupted move. ¶
  *
- * @throws ReveilleError when either side refuses; what has been done until then is kept, and safe
+ * @throws ReveilleError when either side refuses; completed steps are kept and safe
  */
 export async function move(options: MoveOptions): Promise<MoveResult> {
   const source = new Source(options.from, options.clock);
@@ -239,7 +245,7 @@ export async function move(options: MoveOptions): Promise<MoveResult> {
     }
   } catch (error) {
     if (error instanceof ReveilleError && error.code === 'internal')
-      options.log.error({ reason: sayingOf(error.cause ?? error) }, 'the move was cut short');
+      options.log.error({ reason: sayingOf(error.cause ?? error) }, 'the move was interrupted');
     throw resumable(error, source);
   } finally {
     source.close();

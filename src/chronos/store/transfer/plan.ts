@@ -1,20 +1,20 @@
-/** What is to be done, from what both sides say. Pure. */
+/** Determines the next step of a move from the states of both sides. Pure. */
 import { ReveilleError } from '../../../wire/errors.ts';
 import { formatInstant } from '../../../wire/rfc3339.ts';
 import type { Arrival } from '../postgres/arrival.ts';
 import type { Departure } from '../sqlite/departure.ts';
 
 /**
- * `begin` in an empty database; `restart` where an earlier move of the same file was given up; `resume` the one under
- * way; `finish` one that the database has, and the file does not know yet; `done` when nothing is left.
+ * `begin`: in an empty database. `restart`: an earlier move of the same file was given up. `resume`: a move is running.
+ * `finish`: the database has completed it, and the file does not know yet. `done`: nothing remains.
  */
 export type Plan = 'begin' | 'restart' | 'resume' | 'finish' | 'done';
 
 export type Findings = {
-  /** The file, and what it says. */
+  /** The file and its state. */
   path: string;
   departure: Departure | undefined;
-  /** The database, what it says, and whether nothing is kept in it. */
+  /** The database, its state, and whether it is empty. */
   name: string;
   arrival: Arrival | undefined;
   empty: boolean;
@@ -30,37 +30,38 @@ function planAway({ path, departure, name, arrival }: Findings & { departure: De
     throw refuse(
       state === 'moved'
         ? `the alarms of ${path} moved to ${target} on ${formatInstant(since)}; they are not in ${name}`
-        : `a move of ${path} into ${target} is not finished; go on with that database, or give it up first with "reveille migrate --abandon"`,
+        : `a move of ${path} into ${target} is not finished; continue with that database, or give it up first with "reveille migrate --abandon"`,
     );
   if (arrival.state === 'abandoned')
     throw refuse(
       `the move into ${name} is being given up; finish that with "reveille migrate --abandon --to <this database>"`,
     );
-  // A database that failed over to a standby which lagged behind may have forgotten that the move was complete.
+  // After a failover to a standby that lagged behind, the database may have lost the completion of the move.
   if (arrival.state === 'arriving') return 'resume';
   return state === 'moved' ? 'done' : 'finish';
 }
 
 /**
- * Decides.
+ * Determines the plan. ¶
  *
- * @throws ReveilleError `conflict` when the file is on its way to somewhere else, or the database holds something else
+ * @throws ReveilleError `conflict` when the file is being moved to another database, or the database contains other
+ *   data
  */
 export function planOf(findings: Findings): Plan {
   const { departure, name, arrival, empty } = findings;
   if (departure && departure.state !== 'home') return planAway({ ...findings, departure });
   if (!arrival) {
     if (empty) return 'begin';
-    throw refuse(`${name} holds alarms or keys already, and nothing is mixed; move into an empty database`);
+    throw refuse(`${name} contains alarms or keys already, and data is not merged; move into an empty database`);
   }
   if (arrival.state === 'arrived')
     throw refuse(
-      `${name} has been in use since alarms moved into it on ${formatInstant(arrival.since)}, and nothing is mixed; move into an empty database`,
+      `${name} has been in use since alarms moved into it on ${formatInstant(arrival.since)}, and data is not merged; move into an empty database`,
     );
   if (arrival.source === departure?.source) return 'restart';
   throw refuse(
     arrival.state === 'arriving'
       ? `a move of another SQLite file into ${name} is not finished; finish it there, or move into an empty database`
-      : `${name} holds what another SQLite file left there when its move was given up; move into an empty database`,
+      : `${name} contains rows of another SQLite file whose move was given up; move into an empty database`,
   );
 }

@@ -1,4 +1,4 @@
-/** Looking at what a move would do, on both sides, without changing anything. */
+/** A dry run of a move: examines both sides without changing anything. */
 import { type Plan, planOf } from './plan.ts';
 import { parseProgress, rowsOf } from './progress.ts';
 import { SourceView } from './source.ts';
@@ -9,10 +9,10 @@ export type Survey = {
   from: string;
   /** The database, `host:port/database`. */
   to: string;
-  /** What the move would do first. */
+  /** The first step of the move. */
   plan: Plan;
   tables: { table: MovingTable['name']; rows: number }[];
-  /** Rows that are there already from a move that was interrupted. */
+  /** Rows that an interrupted move has already copied. */
   there: number;
   /** Whether the database has no tables yet. */
   bare: boolean;
@@ -20,7 +20,9 @@ export type Survey = {
   owner: number | undefined;
 };
 
-/** @throws ReveilleError where the move itself would be refused, as far as looking tells */
+/**
+ * @throws ReveilleError where the move itself would be refused, as far as a dry run can detect
+ */
 export async function survey({
   from,
   to,
