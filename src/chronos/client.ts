@@ -322,7 +322,7 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
 }
 
 /**
- * All alarms that match a query, newest first. The next page is requested when the previous one is consumed. ¶
+ * All alarms that match a query, newest first. The next page is requested when the previous one is consumed.
  *
  * @throws ReveilleError as the client
  */
@@ -341,7 +341,7 @@ export async function* eachAlarm(
 }
 
 /**
- * The attempts at an alarm, latest first, in whole pages: all that began since an instant, and some before it. ¶
+ * The attempts at an alarm, latest first, in whole pages: all that began since an instant, and some before it.
  *
  * @param from epoch milliseconds
  * @param limit attempts per page
@@ -368,7 +368,7 @@ export async function firesSince(
 export const LONGEST_TURN_MS = 25 * 3_600_000;
 
 /**
- * Whether further reports about the turn of an attempt are expected. ¶
+ * Whether further reports about the turn of an attempt are expected.
  *
  * @param now epoch milliseconds
  * @param noWordMs how long to wait for the first report of a turn

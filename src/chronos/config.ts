@@ -118,7 +118,7 @@ export type ChronosConfig = Readonly<ChronosSettings & { CHRONOS_ENROLLMENT: Enr
 
 /**
  * Which keys are accepted. Trust on first use suits one person's own machine. With several holders of the transport
- * token, the first to use a name owns it. ¶
+ * token, the first to use a name owns it.
  *
  * @throws ReveilleError `invalid_request` when other machines or users have access and the mode is not set
  */

@@ -85,7 +85,7 @@ async function openStore({ config, clock, log, onHint }: StoreOptions): Promise<
 }
 
 /**
- * Starts chronosd; resolves when it accepts requests and dispatches. ¶
+ * Starts chronosd; resolves when it accepts requests and dispatches.
  *
  * @throws ReveilleError when the data is in use, damaged or of a newer version, PostgreSQL must be repaired first, or
  *   the address is taken

@@ -7,7 +7,7 @@ import type { AlarmStore } from './store/store.ts';
 
 const DAY_MS = 86_400_000;
 
-test('attempts and receipts are pruned by one age and alarms by another, each until nothing is left, and again later', async () => {
+test('attempts and turn reports are pruned by one age and alarms by another, each completely, and again later', async () => {
   const clock = new ManualClock();
   const left = { pruneAttempts: 1200, pruneReceipts: 700, pruneAlarms: 150 };
   const asked: [what: string, daysAgo: number][] = [];
@@ -39,7 +39,7 @@ test('attempts and receipts are pruned by one age and alarms by another, each un
   await stopped;
 });
 
-test('what is kept for ten minutes is looked for every minute', async () => {
+test('a retention of ten minutes is checked every minute', async () => {
   const clock = new ManualClock();
   let rounds = 0;
   const store = {

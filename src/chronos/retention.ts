@@ -25,7 +25,7 @@ export type Retention = {
 };
 
 /**
- * Prunes periodically until it is stopped. ¶
+ * Prunes periodically until it is stopped.
  *
  * @returns stops it; resolves when the running step has ended
  */
@@ -39,20 +39,20 @@ export function forgetOldThings(
   const { signal } = stopping;
 
   const prune = async (
-    what: 'pruneAttempts' | 'pruneReceipts' | 'pruneAlarms',
+    step: (request: { before: number; limit: number }) => Promise<number>,
     { days, limit }: { days: number; limit: number },
   ) => {
     if (days === 0) return;
-    let forgotten = limit;
-    while (forgotten === limit && !signal.aborted) {
-      forgotten = await store[what]({ before: store.now() - days * DAY_MS, limit });
+    let deleted = limit;
+    while (deleted === limit && !signal.aborted) {
+      deleted = await step({ before: store.now() - days * DAY_MS, limit });
       await wait(clock, BREATH_MS, signal);
     }
   };
   const round = async () => {
-    await prune('pruneAttempts', { days: ledgerDays, limit: ROWS_AT_ONCE });
-    await prune('pruneReceipts', { days: ledgerDays, limit: ROWS_AT_ONCE });
-    await prune('pruneAlarms', { days: alarmDays, limit: ALARMS_AT_ONCE });
+    await prune((request) => store.pruneAttempts(request), { days: ledgerDays, limit: ROWS_AT_ONCE });
+    await prune((request) => store.pruneReceipts(request), { days: ledgerDays, limit: ROWS_AT_ONCE });
+    await prune((request) => store.pruneAlarms(request), { days: alarmDays, limit: ALARMS_AT_ONCE });
   };
   const run = async () => {
     while (!signal.aborted) {

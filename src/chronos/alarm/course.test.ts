@@ -41,7 +41,7 @@ const receipt = (change: Partial<FireReceipt>): FireReceipt => ({
 const reached = (attempts: Attempt[], receipts: FireReceipt[] = []) =>
   viewFires(attempts, receipts).map((fire) => fire.reached);
 
-test('a fire has reached the furthest stage that any of its attempts or receipts tells of', () => {
+test('the progress of a fire is the furthest stage of its attempts and turn reports', () => {
   const failed = attempt();
   const ready = attempt({ attempt: 2, machineReadyMs: 20 });
   const accepted = attempt({ attempt: 3, outcome: 'delivered', httpStatus: 202, error: null });
@@ -51,12 +51,12 @@ test('a fire has reached the furthest stage that any of its attempts or receipts
   assert.deepEqual(reached([accepted], [receipt({})]), ['turn_started']);
   const finished = receipt({ stage: 'turn_finished', outcome: 'ok' });
   assert.deepEqual(reached([accepted], [finished, receipt({})]), ['turn_finished']);
-  // The answer was lost, the turn ran all the same.
+  // The answer was lost, but the turn ran.
   assert.deepEqual(reached([attempt({ outcome: 'unknown' })], [receipt({})]), ['turn_started']);
   assert.deepEqual(reached([attempt({ fireId: `${ALARM}@${DUE + 1}` })], [receipt({})]), [undefined]);
 });
 
-test('what the end does not say of the turn, its start may have said', () => {
+test('members that the end of a turn omits come from its start', () => {
   const finished = receipt({
     stage: 'turn_finished',
     outcome: 'unknown',

@@ -67,7 +67,7 @@ class Courses {
 }
 
 /**
- * The status of the turn of the alarm's latest delivered fire. ¶
+ * The status of the turn of the alarm's latest delivered fire.
  *
  * @param attempts attempts at the alarm, latest first
  * @param receipts reports of the fires of these attempts
@@ -81,7 +81,7 @@ export function lastTurnOf(attempts: readonly Attempt[], receipts: readonly Fire
 }
 
 /**
- * A page of the ledger. ¶
+ * A page of the ledger.
  *
  * @param receipts reports of the fires of these attempts
  */

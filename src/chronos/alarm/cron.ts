@@ -63,7 +63,7 @@ export function cronError(cronExpr: string, problem: string): ReveilleError {
 
 /**
  * Parses a five-field expression or a descriptor such as `@daily`. Names of months and weekdays and descriptors are not
- * case-sensitive. Fields are separated by spaces or tabs. ¶
+ * case-sensitive. Fields are separated by spaces or tabs.
  *
  * @throws ReveilleError `invalid_request` that names the field, the value and the remedy; also when no date ever
  *   matches

@@ -40,7 +40,7 @@ function instantOfOnce(delaySeconds: number | undefined, fireAt: number | undefi
 }
 
 /**
- * The alarm that a request describes. Its instants are not yet checked against the current time. ¶
+ * The alarm that a request describes. Its instants are not yet checked against the current time.
  *
  * @param context.now the instant of the request, epoch ms
  * @param context.person the person with a proof for this request; without one, the agent
@@ -121,7 +121,7 @@ function firstOfSeries(alarm: Alarm, after: number, now: number, limits: Definit
 }
 
 /**
- * The first occurrence of an alarm that starts or restarts at `now`. ¶
+ * The first occurrence of an alarm that starts or restarts at `now`.
  *
  * @throws ReveilleError `invalid_request` for a definition that contradicts the current time or the limits
  */
@@ -214,17 +214,14 @@ function released(state: AlarmState, now: number): AlarmState {
 }
 
 /**
- * Edits an alarm. ¶
+ * Edits an alarm.
  *
- * - A new instant, expression or zone restarts the schedule from `now`. ¶
+ * - A new instant, expression or zone restarts the schedule from `now`.
+ * - Jitter and the limits of a series apply from the next occurrence on.
+ * - An alarm that becomes urgent is tried at once if quiet hours deferred it.
+ * - Other edits leave pending occurrences unchanged.
  *
- * - Jitter and the limits of a series apply from the next occurrence on. ¶
- *
- * - An alarm that becomes urgent is tried at once if quiet hours deferred it. ¶
- *
- * - Other edits leave pending occurrences unchanged. ¶
- *
- * The author of changed text is the editor: an agent must not attribute its text to a person. ¶
+ * The author of changed text is the editor: an agent must not attribute its text to a person.
  *
  * @param person the person with a proof for this edit; without one, the agent
  * @throws ReveilleError `conflict` when the alarm is final, `invalid_request` as for a creation

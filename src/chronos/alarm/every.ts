@@ -26,7 +26,7 @@ export function isEvery(cronExpr: string): boolean {
 
 /**
  * Parses the interval of an `@every` expression: a duration in the syntax of Go's `time.ParseDuration` (`90s`, `1h30m`,
- * `1.5h`). It is more than zero, a whole number of milliseconds, and at most ten years. ¶
+ * `1.5h`). It is more than zero, a whole number of milliseconds, and at most ten years.
  *
  * @returns the interval in milliseconds
  * @throws ReveilleError `invalid_request` that names the problem and the remedy

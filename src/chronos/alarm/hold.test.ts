@@ -16,22 +16,22 @@ const HOLD = {
   reason: 'held back: quiet hours of this user until 07:00 Europe/Berlin',
 };
 
-/** An alarm whose only occurrence the router has held back. */
+/** An alarm whose only occurrence the router has deferred. */
 function heldAlarm(body: Body = { kind: 'once', delay_seconds: 60 }): AlarmState {
   const state = setAlarm(body);
   const { fireId } = scheduled(state);
   return complete(claim(state, fireId, DUE), fireId, (given) => settleHeld(given, fireId, HOLD));
 }
 
-/** The same, tried again when the hold is over. */
+/** The same, tried again after the end of the deferral. */
 function triedAgain(): { state: AlarmState; fireId: string } {
   const held = heldAlarm();
   const { fireId } = scheduled(held);
   return { state: claim(held, fireId, HOLD.until), fireId };
 }
 
-describe('what is held back', () => {
-  test('comes again when it may, with nothing counted against it', () => {
+describe('a deferred occurrence', () => {
+  test('is due again at the end of the deferral, without a counted failure', () => {
     const before = setAlarm({ kind: 'once', delay_seconds: 60 });
     const { alarm, occurrences } = heldAlarm();
     assert.deepEqual(alarm, before.alarm);
@@ -39,7 +39,7 @@ describe('what is held back', () => {
     assert.deepEqual([dueAt, heldReason, heldUntil, attempt, fence], [HOLD.dueAt, HOLD.reason, HOLD.until, 0, 1]);
   });
 
-  test('is asked about before the hold ends, and people are told the end all the while', () => {
+  test('is tried before the end of the deferral, and the owner sees the end', () => {
     const state = setAlarm({ kind: 'once', delay_seconds: 60 });
     const { fireId } = scheduled(state);
     const asked = { ...HOLD, dueAt: NOW + HOUR };
@@ -60,7 +60,7 @@ describe('what is held back', () => {
     assert.equal(viewAlarm(setAlarm({ kind: 'once', delay_seconds: 60 }), NOW).held_back, undefined);
   });
 
-  test('can be a triggered occurrence; that which comes back first is shown', () => {
+  test('can be a triggered occurrence; the one that is due first is shown', () => {
     const { state, fireId } = triggerAlarm(heldAlarm(), NOW + HOUR);
     const sooner = { until: NOW + 2 * HOUR, dueAt: NOW + 2 * HOUR, reason: 'held back: a limit' };
     const both = complete(claim(state, fireId, NOW + HOUR), fireId, (given) => settleHeld(given, fireId, sooner));
@@ -68,7 +68,7 @@ describe('what is held back', () => {
     assert.equal(viewAlarm(both, NOW + HOUR).next_fire_at, '2026-06-15T16:10:00.000Z');
   });
 
-  test('has no reason any more when its attempt ended otherwise, and its first attempt has the number 1', () => {
+  test('loses its reason when its attempt ends otherwise, and its first attempt has the number 1', () => {
     const failed = { error: 'busy', final: false, retryAt: () => HOLD.until + MINUTE };
     const endings: ((state: AlarmState, fireId: string) => AlarmState)[] = [
       (state, fireId) => settleFailed(state, fireId, failed),
@@ -86,7 +86,7 @@ describe('what is held back', () => {
     assert.deepEqual(complete(state, fireId, (given) => settleDelivered(given, fireId, NOW)).occurrences, []);
   });
 
-  test('waits for nobody once it is paused, cancelled or given another instant', () => {
+  test('does not become due after its alarm is paused, cancelled or given another instant', () => {
     const paused = pauseAlarm(heldAlarm(), NOW + HOUR);
     assert.deepEqual([scheduled(paused).dueAt, scheduled(paused).heldReason], [null, null]);
     const resumed = scheduled(resumeAlarm(paused, NOW + 2 * HOUR));
@@ -96,7 +96,7 @@ describe('what is held back', () => {
     assert.deepEqual([moved.dueAt, moved.heldReason], [NOW + 3 * HOUR, null]);
   });
 
-  test('is tried at once when its alarm becomes urgent, and stays held when anything else is edited', () => {
+  test('is tried at once when its alarm becomes urgent, and stays deferred after other edits', () => {
     const urgent = edit(heldAlarm(), { urgent: true }, NOW + HOUR);
     assert.deepEqual([scheduled(urgent).dueAt, scheduled(urgent).heldReason], [NOW + HOUR, null]);
     assert.equal(viewAlarm(urgent, NOW + HOUR).urgent, true);
@@ -104,7 +104,7 @@ describe('what is held back', () => {
     assert.deepEqual([scheduled(renamed).dueAt, scheduled(renamed).heldReason], [HOLD.until, HOLD.reason]);
   });
 
-  test('stays with a holder whose hold comes after a pause, a cancel or an edit', () => {
+  test('stays consistent when the deferral arrives after a pause, a cancellation or an edit', () => {
     const state = setAlarm({ kind: 'once', delay_seconds: 60 });
     const { fireId } = scheduled(state);
     const claimed = claim(state, fireId, DUE);
@@ -122,14 +122,14 @@ describe('what is held back', () => {
     );
   });
 
-  test('of a failed alarm that is redriven begins anew', () => {
+  test('of a failed alarm starts anew after a redrive', () => {
     const { state, fireId } = triedAgain();
     const failed = complete(state, fireId, (given) => settleMissed(given, fireId, 'too late'));
     const again = scheduled(redriveAlarm(failed, NOW + 9 * HOUR));
     assert.deepEqual([again.dueAt, again.heldReason], [NOW + 9 * HOUR, null]);
   });
 
-  test('of a series gives way to the latest occurrence when the hold was longer than the interval', () => {
+  test('of a series is replaced by the latest occurrence when the deferral was longer than the interval', () => {
     const series = heldAlarm({ kind: 'cron', cron_expr: '@hourly' });
     const claimed = claim(series, scheduled(series).fireId, HOLD.until);
     const held = scheduled(claimed);

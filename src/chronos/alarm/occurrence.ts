@@ -1,15 +1,14 @@
 /**
  * Converts wall times to instants: the instants of a cron expression in a zone whose clock changes.
  *
- * The rules follow Vixie and ISC cron: ¶
+ * The rules follow Vixie and ISC cron:
  *
  * - An expression whose minute or hour field starts with `*` follows real time. It is due in every real minute whose
  * wall clock reading matches. Readings that a forward change skips never occur; readings that a backward change repeats
- * occur twice. Examples: `30 * * * *`, `* 2 * * *`, every fifteen minutes from 2 to 4. ¶
- *
+ * occur twice. Examples: `30 * * * *`, `* 2 * * *`, every fifteen minutes from 2 to 4.
  * - Every other expression names fixed times. A fixed time is due once, in the first instant at which the wall clock
  * has reached it. That is its own minute on most days, its first reading when the clock goes back, and the first
- * instant after the gap when the clock skips it. Fixed times that become due in the same instant are one occurrence. ¶
+ * instant after the gap when the clock skips it. Fixed times that become due in the same instant are one occurrence.
  *
  * Both rules iterate over the spans between clock changes. The iteration keeps `reached`, the latest wall time that has
  * been processed. A later matching wall time is due in the first span that reaches it. When a span begins, a series

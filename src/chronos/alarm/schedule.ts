@@ -16,7 +16,7 @@ const compiled = new Map<string, Compiled>();
 
 /**
  * Parses and checks a cron expression in a zone. The last 2,000 results are cached, so it is cheap enough for the hot
- * path. ¶
+ * path.
  *
  * @param cronExpr five fields, a descriptor such as `@daily`, or `@every <duration>`
  * @param timezone an IANA zone

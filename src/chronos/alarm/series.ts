@@ -8,7 +8,7 @@ import { compileSchedule } from './schedule.ts';
 
 /**
  * How long after its due instant an occurrence may start. It depends only on the alarm and the occurrence, so that
- * every replica and every restart agrees. ¶
+ * every replica and every restart agrees.
  *
  * @param jitterSeconds width of the spread in seconds; 0 means none
  * @returns whole milliseconds in [0, jitterSeconds · 1000)
@@ -82,7 +82,7 @@ export function onlyOccurrence(alarm: AlarmTiming): Occurrence {
 
 /**
  * The first occurrence of a series after an instant, or `undefined` when the series has ended: no further match, past
- * `ends_at`, or `max_fires` delivered. ¶
+ * `ends_at`, or `max_fires` delivered.
  *
  * @param after epoch ms; the nominal instant of the previous occurrence, or the current time when a series starts
  */

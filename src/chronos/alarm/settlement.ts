@@ -21,7 +21,7 @@ const SHORTEST_DELAY_MS = 1_000;
 /**
  * How long to wait after a failed attempt: the receiver's `Retry-After`, limited to 1 second to 15 minutes. Without it,
  * the wait is `min(30 s · 2ⁿ, 15 min)`, shortened by up to 10 % so that alarms that failed together are not retried
- * together. A requested wait is never shortened. ¶
+ * together. A requested wait is never shortened.
  *
  * @param failure n, zero-based: 0 after the first failure of an occurrence
  * @param options.random uniform in [0, 1)
@@ -209,7 +209,7 @@ export function settleReplaced(state: AlarmState, fireId: string, replacement: O
 }
 
 /**
- * The attempt of a lease without an outcome. ¶
+ * The attempt of a lease without an outcome.
  *
  * @param knownAt when the loss of its replica is known, if that is before the lease expires; the attempt ends at the
  *   earlier of the two

@@ -31,7 +31,7 @@ export async function issueChallenge(
 }
 
 /**
- * Checks the answer to a challenge. The nonce is used up whatever the outcome. ¶
+ * Checks the answer to a challenge. The nonce is used up whatever the outcome.
  *
  * @returns the proved key, not yet admitted
  * @throws ReveilleError `unauthorized` when nonce, DID, key and signature do not belong together

@@ -23,7 +23,7 @@ export async function acceptedKey(
 }
 
 /**
- * Admits a proven key. It is pinned when it is the owner's first and the mode allows that. ¶
+ * Admits a proven key. It is pinned when it is the owner's first and the mode allows that.
  *
  * @throws ReveilleError `forbidden` when the key may not act for the owner, `rate_limited` when too many owners are new
  */

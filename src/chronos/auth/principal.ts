@@ -7,7 +7,7 @@ import { setBySchema } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 
 /**
- * The person who makes a request. ¶
+ * The person who makes a request.
  *
  * @param proof the header, for this request or for the key that signs it; `undefined`: the agent itself
  * @param holder the key

@@ -172,7 +172,7 @@ export class Dispatcher {
 
   /**
    * Stops claiming, lets running deliveries finish and stores the outcomes. Deliveries that have not finished by the
-   * limit are aborted: their outcome is recorded as unknown. ¶
+   * limit are aborted: their outcome is recorded as unknown.
    *
    * @param limitMs how long running deliveries may still take. An outcome that cannot be stored soon after is left to
    *   its lease; in either case the wake is repeated under the same fire id

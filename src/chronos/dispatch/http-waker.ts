@@ -54,7 +54,7 @@ const LONGEST_ANSWER_BYTES = 128 * 1024;
 
 /**
  * Handler for the answer to one wake. Of a 2xx only the status is needed: it settles with the head, and the body is
- * drained so that the connection can be reused. ¶
+ * drained so that the connection can be reused.
  *
  * @param url for error messages
  * @param settle gets the result, once

@@ -53,7 +53,7 @@ export class InFlight {
   }
 
   /**
-   * Takes a slot. ¶
+   * Takes a slot.
    *
    * @returns frees the slot, and returns whether its owner could have no other until then
    */

@@ -37,7 +37,7 @@ export class LeaseKeeper {
 
   /**
    * Renews at once if a lease of this process has expired by `now`. Call it before a claim. After an outage of the
-   * store, a jump of the wall clock or a suspend, the claim would otherwise take occurrences of this process. ¶
+   * store, a jump of the wall clock or a suspend, the claim would otherwise take occurrences of this process.
    *
    * @throws the errors of the store
    */

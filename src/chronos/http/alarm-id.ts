@@ -6,7 +6,7 @@ const SEQUENCE_START = 2 ** 31;
 
 /**
  * A source of ids that sort in creation order. Within one millisecond a counter orders them. When the wall clock is set
- * back, the source stays at its latest instant. ¶
+ * back, the source stays at its latest instant.
  *
  * @returns makes the id of an alarm that is created at `now`, epoch ms
  */

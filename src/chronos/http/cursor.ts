@@ -9,7 +9,7 @@ export function encodeCursor(position: unknown): string {
 }
 
 /**
- * Decodes a position. ¶
+ * Decodes a position.
  *
  * @throws ReveilleError `invalid_request` when the cursor was not made by {@link encodeCursor} for this listing
  */

@@ -38,7 +38,7 @@ export type ChronosService = {
 };
 
 /**
- * The owner that a request acts for. ¶
+ * The owner that a request acts for.
  *
  * @throws ReveilleError `unauthorized` when the principal token is missing, forged or expired, or its key was revoked
  *   since

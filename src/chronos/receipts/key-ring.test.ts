@@ -20,7 +20,7 @@ function ringOver(keysOf: (userId: string) => readonly string[] | undefined) {
   return { ring, clock, asked };
 }
 
-test('a key is asked for once a minute, and once for all who wait for it', async () => {
+test('a key is requested once a minute, and once for all concurrent callers', async () => {
   const { ring, clock, asked } = ringOver(() => ['a']);
   assert.deepEqual(await Promise.all([1, 2, 3].map(() => ring.fits('ada', has('a')))), [true, true, true]);
   await clock.advance(59_000);
@@ -31,7 +31,7 @@ test('a key is asked for once a minute, and once for all who wait for it', async
   assert.equal(asked.length, 2);
 });
 
-test('what fits no key has the router asked again, once in a few seconds', async () => {
+test('a signature that fits no key is checked with the router again, once in a few seconds', async () => {
   let keys = ['old'];
   const { ring, clock, asked } = ringOver(() => keys);
   assert.equal(await ring.fits('ada', has('old')), true);
@@ -44,14 +44,14 @@ test('what fits no key has the router asked again, once in a few seconds', async
   assert.equal(asked.length, 2);
 });
 
-test('a user without a machine has no key, and is not asked for again at once either', async () => {
+test('a user without a machine has no key, and is not requested again at once either', async () => {
   const { ring, asked } = ringOver(() => undefined);
   assert.equal(await ring.fits('nobody', has('a')), false);
   assert.equal(await ring.fits('nobody', has('a')), false);
   assert.deepEqual(asked, ['nobody']);
 });
 
-test('a router that cannot be asked is no answer, and is asked again by the next one', async () => {
+test('an unreachable router is no answer, and the next call asks it again', async () => {
   let away = true;
   const { ring, asked } = ringOver(() => {
     if (away) throw new ReveilleError('unavailable', 'away');
@@ -63,7 +63,7 @@ test('a router that cannot be asked is no answer, and is asked again by the next
   assert.equal(asked.length, 2);
 });
 
-test('only so many keys are kept, the last used ones, and only so many are asked for at a time', async () => {
+test('the cache keeps a limited number of recently used keys, and requests are limited', async () => {
   const { ring, asked } = ringOver((userId) => [userId]);
   assert.equal(await ring.fits('ada', has('ada')), true);
   for (let n = 0; n < 10_000; n++) {
@@ -78,5 +78,5 @@ test('only so many keys are kept, the last used ones, and only so many are asked
 
   const hanging = new KeyRing({ clock: new ManualClock(), ask: () => new Promise(() => {}) });
   for (let n = 0; n < 32; n++) void hanging.fits(`user-${n}`, never);
-  await assert.rejects(hanging.fits('one-more', never), /too many receipts wait for the router/);
+  await assert.rejects(hanging.fits('one-more', never), /too many turn reports wait for the router/);
 });

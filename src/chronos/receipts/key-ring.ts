@@ -26,7 +26,7 @@ type ProofRefusal = WebhookRefusal | 'other_fire';
 
 /**
  * Checks the signature of a post (Standard Webhooks). Its id must be the fire's, so that an intercepted post proves
- * nothing about another fire. The router is asked only when the post is otherwise valid. ¶
+ * nothing about another fire. The router is asked only when the post is otherwise valid.
  *
  * @returns the reason of a rejection, or `undefined` when the post is valid
  * @throws ReveilleError `unavailable` when the keys must be requested from the router and it is unreachable; any
@@ -72,7 +72,7 @@ export class KeyRing {
   }
 
   /**
-   * Whether one of a user's keys fits; a user without a machine has none. ¶
+   * Whether one of a user's keys fits; a user without a machine has none.
    *
    * @param fits called with the cached keys, then perhaps with newer ones
    * @throws ReveilleError `unavailable` when the router must be asked and is unreachable

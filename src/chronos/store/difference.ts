@@ -54,7 +54,7 @@ function checkOccurrences(before: AlarmState, after: AlarmState): void {
 }
 
 /**
- * Checks that a transition changed only what it may. ¶
+ * Checks that a transition changed only what it may.
  *
  * @param before the state it was given
  * @param after the state it returned
@@ -102,7 +102,7 @@ export function differenceOf(stored: AlarmState, wanted: AlarmState): Difference
 
 /**
  * Settles an interruption. An alarm that cannot be settled must not block every claim: only its lease ends, and the log
- * reports it. ¶
+ * reports it.
  *
  * @param given without the lease
  */

@@ -15,7 +15,7 @@ export type EventualStore = {
 };
 
 /**
- * Opens a store. After a failure that may be temporary, it retries with increasing delays. ¶
+ * Opens a store. After a failure that may be temporary, it retries with increasing delays.
  *
  * @param open rejects with a retryable `ReveilleError` when a retry makes sense; the store may report that it is
  *   outdated, and is then reopened

@@ -1,20 +1,14 @@
 /**
  * The store port: all persistent state of chronos. Its comments are its contract; `test/contract/store/` checks every
- * implementation against it. ¶
+ * implementation against it.
  *
- * - A resolved promise means that the change is durable (it survives a power cut). ¶
- *
+ * - A resolved promise means that the change is durable (it survives a power cut).
  * - A rejected promise means that nothing was stored. The exception is a connection lost in the middle, when either may
- * be true. ¶
- *
- * - Failures of the medium reject with `unavailable` (retryable). ¶
- *
- * - Operations are linearizable per alarm. ¶
- *
- * - All instants are epoch milliseconds. ¶
- *
- * - An active alarm has a pending occurrence; a store may find it by that. ¶
- *
+ * be true.
+ * - Failures of the medium reject with `unavailable` (retryable).
+ * - Operations are linearizable per alarm.
+ * - All instants are epoch milliseconds.
+ * - An active alarm has a pending occurrence; a store may find it by that.
  * - An operation about alarms reads and changes only rows of the owner that it names.
  */
 import type { AlarmKind, AlarmStatus } from '../../wire/alarm.ts';
@@ -202,7 +196,7 @@ export type AlarmStore = {
    *
    * A transition that takes the owner over a limit (an alarm reopened, longer texts, another trigger) rejects with
    * `rate_limited`. A transition that adds nothing passes even over a limit. Replicas that change alarms of one owner
-   * at the same instant may exceed a limit by one each. ¶
+   * at the same instant may exceed a limit by one each.
    *
    * @returns the state afterwards, or `undefined` when this owner has no such alarm
    */
@@ -217,7 +211,7 @@ export type AlarmStore = {
 
   /**
    * Deletes attempts that finished before an instant, the oldest first and at most `limit` of them, so that the ledger
-   * can be pruned in small steps while it is in use. ¶
+   * can be pruned in small steps while it is in use.
    *
    * @returns how many there were; fewer than `limit` when none remain
    */
@@ -226,7 +220,7 @@ export type AlarmStore = {
   /**
    * Deletes alarms that were fired, failed or cancelled before an instant, with all their data (ledger, turn reports,
    * idempotency key), in the order of their last change and at most `limit`. An alarm with a running attempt or a
-   * waiting trigger stays. An alarm with a long ledger may stay, and each call deletes a part of the ledger. ¶
+   * waiting trigger stays. An alarm with a long ledger may stay, and each call deletes a part of the ledger.
    *
    * @returns how many alarms there were
    */
@@ -243,7 +237,7 @@ export type AlarmStore = {
   /**
    * Records turn reports. For each stage the first report counts; later ones are known and change nothing. For
    * `turn_waits` the latest by its `at` counts. The fire must have been attempted: it is pending and was claimed, or
-   * the ledger has an attempt at it that began after it was due. ¶
+   * the ledger has an attempt at it that began after it was due.
    *
    * @returns the stages that were new, or `undefined` when this owner has no such alarm, or the alarm no such fire
    */
@@ -261,7 +255,7 @@ export type AlarmStore = {
   /**
    * Ends leases of dead processes before they expire, as {@link claim} does expired ones. The attempt ends at `now` in
    * the ledger, and the occurrence keeps its due time. Call it once, in a process that has just opened the store and
-   * claimed nothing. A store with one owner ends all leases; where replicas share a store, it does nothing. ¶
+   * claimed nothing. A store with one owner ends all leases; where replicas share a store, it does nothing.
    *
    * @returns how many there were
    */
@@ -326,7 +320,7 @@ export type AlarmStore = {
   /**
    * Trust on first use: stores the key when the owner has no key at all, revoked ones included. Atomic: of two first
    * keys one wins. With limits, storing a key rejects with `rate_limited` when the limit per hour before its
-   * `enrolledAt`, or the limit on all keys, is reached. Replicas may exceed either by one each. ¶
+   * `enrolledAt`, or the limit on all keys, is reached. Replicas may exceed either by one each.
    *
    * @returns whether this key is accepted for the owner now (it was stored, or existed unrevoked)
    */

@@ -108,7 +108,7 @@ test('a PostgreSQL that stops in the middle leaves a sentence, and the move goes
     (error) => {
       assert.ok(error instanceof ReveilleError);
       assert.deepEqual([error.code, error.retryable], ['unavailable', true]);
-      assert.match(error.message, /What has been copied stays: run the same command again, and it goes on from there$/);
+      assert.match(error.message, /Copied rows are kept: run the same command again to continue$/);
       assert.doesNotMatch(error.message, /an-embedded-password/);
       return true;
     },

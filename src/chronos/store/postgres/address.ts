@@ -42,7 +42,7 @@ function connectionTo(uri: string): pg.ClientConfig {
 }
 
 /**
- * Parses a URI. The servers keep its order, in which they are tried. ¶
+ * Parses a URI. The servers keep its order, in which they are tried.
  *
  * @throws ReveilleError `invalid_request` without the user's name or password
  */

@@ -35,7 +35,7 @@ export async function readArrival(executor: Executor): Promise<Arrival | undefin
 }
 
 /**
- * Refuses a database whose alarms are incomplete, or fire from elsewhere again. ¶
+ * Refuses a database whose alarms are incomplete, or fire from elsewhere again.
  *
  * @param server names the database in the message
  * @throws ReveilleError `conflict`

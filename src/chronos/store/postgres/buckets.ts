@@ -103,7 +103,7 @@ export class Buckets {
 
   /**
    * Runs statements about several buckets: in one transaction and one round trip where all buckets are on one server,
-   * otherwise each on its own. ¶
+   * otherwise each on its own.
    *
    * @returns the rows of each, or why it failed
    */

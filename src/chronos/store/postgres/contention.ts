@@ -8,7 +8,7 @@ const LONGEST_PAUSE_MS = 20;
 
 /**
  * Calls `round` until it returns a result. The pauses after failed rounds start short, then grow unevenly, so that one
- * caller succeeds. ¶
+ * caller succeeds.
  *
  * @throws ReveilleError `unavailable` when no round succeeds
  */

@@ -7,7 +7,7 @@ import { DatabaseClock } from './database-clock.ts';
 /**
  * A machine and a database, each with clocks of its own.
  *
- * @param trips how long the way there and the way back take, for each question in turn
+ * @param trips durations of the way there and the way back, for each query in turn
  */
 function workbench(trips: [there: number, back: number][]) {
   const START = Date.UTC(2027, 0, 1);
@@ -52,7 +52,7 @@ function workbench(trips: [there: number, back: number][]) {
   };
 }
 
-test("it shows the database's time, whatever this machine's clock says", async () => {
+test("it shows the database's time, whatever this machine's clock shows", async () => {
   for (const ahead of [-3_600_000, 3_600_000, 1]) {
     const bench = workbench([[0, 0]]);
     bench.jumpDatabase(ahead);
@@ -63,7 +63,7 @@ test("it shows the database's time, whatever this machine's clock says", async (
   }
 });
 
-test('it is never ahead, and behind by no more than the fastest answer took to come back', async () => {
+test('it is never ahead, and behind by at most the return time of the fastest answer', async () => {
   for (const back of [0, 1, 7]) {
     const bench = workbench([
       [40, 60],
@@ -77,7 +77,7 @@ test('it is never ahead, and behind by no more than the fastest answer took to c
   }
 });
 
-test("a jump of this machine's clock moves nothing, and the clocks are compared again", async () => {
+test("a jump of this machine's clock has no effect, and the clocks are compared again", async () => {
   const bench = workbench([[1, 1]]);
   await bench.clock.start();
   const asked = bench.asked();
@@ -90,7 +90,7 @@ test("a jump of this machine's clock moves nothing, and the clocks are compared 
   assert.equal(bench.asked(), asked + 10);
 });
 
-test("a jump of the database's clock is followed at the next comparison, at the latest", async () => {
+test("a jump of the database's clock takes effect at the next comparison at the latest", async () => {
   const bench = workbench([[1, 1]]);
   await bench.clock.start();
   for (const jump of [50, -50, -3_600_000]) {
@@ -102,7 +102,7 @@ test("a jump of the database's clock is followed at the next comparison, at the 
   }
 });
 
-test('a slow answer that does not contradict a quick one changes nothing', async () => {
+test('a slow answer that agrees with a fast one changes nothing', async () => {
   const quick = Array.from({ length: 5 }, (): [number, number] => [1, 0]);
   const bench = workbench([...quick, [300, 300]]);
   await bench.clock.start();
@@ -112,7 +112,7 @@ test('a slow answer that does not contradict a quick one changes nothing', async
   assert.equal(bench.clock.now(), bench.database());
 });
 
-test('it stops asking when it is stopped', async () => {
+test('it stops comparing when it is stopped', async () => {
   const bench = workbench([[1, 1]]);
   await bench.clock.start();
   await bench.clock.stop();

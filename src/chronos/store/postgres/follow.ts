@@ -126,7 +126,7 @@ async function despiteConflicts<T>(run: () => Promise<T>): Promise<T> {
 
 /**
  * Copies the existing rows of a table. Each batch is locked against changes until its copy is committed. So a later
- * change finds the copy, and an earlier change has already written its row. ¶
+ * change finds the copy, and an earlier change has already written its row.
  *
  * @param report called after each batch with its number of rows
  */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Gatherer, Refusal } from './gather.ts';
 
-/** A gatherer whose batches stay on their way until the test lets them arrive. */
+/** A batcher whose batches run until the test completes them. */
 function workbench(bounds: { batches?: number; items?: number; weight?: number } = {}) {
   const sent: {
     items: readonly number[];
@@ -20,7 +20,7 @@ function workbench(bounds: { batches?: number; items?: number; weight?: number }
   return { gatherer, sent, batches, turn: () => new Promise((resolve) => setImmediate(() => setImmediate(resolve))) };
 }
 
-test('a lone item leaves at once; what comes in the same turn leaves with it', async () => {
+test('a lone item is sent at once, together with items of the same turn', async () => {
   const { gatherer, batches, sent, turn } = workbench();
   const results = [gatherer.add(1), gatherer.add(2)];
   await turn();
@@ -29,7 +29,7 @@ test('a lone item leaves at once; what comes in the same turn leaves with it', a
   assert.deepEqual(await Promise.all(results), [1, 2]);
 });
 
-test('what comes while a batch is on its way leaves together when it has arrived', async () => {
+test('items that arrive during a batch are sent together after it', async () => {
   const { gatherer, batches, sent, turn } = workbench();
   const first = gatherer.add(1);
   await turn();
@@ -44,14 +44,14 @@ test('what comes while a batch is on its way leaves together when it has arrived
   await Promise.all(later);
 });
 
-test('batches keep to their bounds, and an item that is too heavy travels alone', async () => {
+test('batches keep their limits, and an item that is too heavy is sent alone', async () => {
   const { gatherer, batches, turn } = workbench({ batches: 9, items: 3, weight: 10 });
   for (const item of [1, 1, 1, 1, 5, 5, 50, 1]) void gatherer.add(item);
   for (let n = 0; n < 8; n++) await turn();
   assert.deepEqual(batches(), [[1, 1, 1], [1, 5], [5], [50], [1]]);
 });
 
-test('an item that fails takes no other with it', async () => {
+test('an item that fails does not fail the others', async () => {
   const { gatherer, sent, turn } = workbench();
   const results = Promise.allSettled([gatherer.add(1), gatherer.add(2)]);
   await turn();
@@ -77,7 +77,7 @@ test('a batch that fails fails all of its items, and no other', async () => {
   );
 });
 
-test('draining waits for what is on its way and for what still waits', async () => {
+test('draining waits for running and waiting items', async () => {
   const { gatherer, sent, turn } = workbench();
   await gatherer.drain();
   void gatherer.add(1);

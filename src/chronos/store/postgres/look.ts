@@ -10,13 +10,11 @@ const NEVER = Number.MAX_SAFE_INTEGER;
 /**
  * Leases due occurrences and returns them with their alarms, in one round trip.
  *
- * The first columns repeat in every row: ¶
+ * The first columns repeat in every row:
  *
- * - the number of rows read, and the last due time among them ¶
- *
- * - the next due time; absent when more may be due by now, or another transaction is changing a due row ¶
- *
- * - the number of due occurrences up to $11, where that is requested ¶
+ * - the number of rows read, and the last due time among them
+ * - the next due time; absent when more may be due by now, or another transaction is changing a due row
+ * - the number of due occurrences up to $11, where that is requested
  *
  * Where the backlog of an owner without slots is the oldest, `first` skips it in the index alone. Locking rows would
  * fetch them.

@@ -172,12 +172,13 @@ class Migrator {
 export type MigrateOptions = { folder?: URL | string; buckets?: number | undefined };
 
 /**
- * Updates a database to the newest schema. ¶
+ * Updates a database to the newest schema.
  *
  * @param options the number of buckets for new tables (default 1); the folder of the migrations, for tests
  * @throws ReveilleError `conflict` when the database is newer, has another history or contains tables of another
- *   program; `unavailable` when it is unreachable (retryable) or tables may not be created (not retryable); `internal`
- *   when a file fails
+ *   program.
+ *   `unavailable` when it is unreachable (retryable) or tables may not be created (not retryable).
+ *   `internal` when a file fails.
  */
 export function migrate(
   server: Server,
@@ -192,7 +193,7 @@ export function migrate(
 export type SchemaState = { applied: number; missing: number };
 
 /**
- * Determines the work of {@link migrate} without changing anything. ¶
+ * Determines the work of {@link migrate} without changing anything.
  *
  * @throws ReveilleError as {@link migrate}, as far as a check without changes can detect it
  */

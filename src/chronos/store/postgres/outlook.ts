@@ -130,7 +130,7 @@ export class Outlook {
 
   /**
    * The cached due times of all buckets. While something is due in one of them, results for the others are valid
-   * longer. ¶
+   * longer.
    *
    * @returns when this replica is to claim from each bucket, `undefined` where a query is needed
    */

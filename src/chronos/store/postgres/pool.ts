@@ -161,7 +161,7 @@ export class PrimaryPool implements Executor {
 
   /**
    * Runs several statements in one transaction. After a conflict it is retried from the start, so `work` must have no
-   * other effects. ¶
+   * other effects.
    *
    * @returns the result of `work`, once it is durable; when `work` throws, everything is rolled back
    */
@@ -194,7 +194,7 @@ export class PrimaryPool implements Executor {
   }
 
   /**
-   * Runs several statements in one transaction and one round trip, so that none can depend on the result of another. ¶
+   * Runs several statements in one transaction and one round trip, so that none can depend on the result of another.
    *
    * @returns the rows of each, once they are durable; when one fails, all are rolled back
    */

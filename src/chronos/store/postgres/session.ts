@@ -6,15 +6,12 @@ import { ReveilleError } from '../../../wire/errors.ts';
 export const STATEMENT_TIMEOUT_MS = 5_000;
 
 /**
- * Settings of the session; settings that the engine lacks are skipped. ¶
+ * Settings of the session; settings that the engine lacks are skipped.
  *
- * - A transaction whose client has stopped in the middle (SIGSTOP, a dead machine) must not hold its rows for ever. ¶
- *
- * - The statements rely on READ COMMITTED: a statement that waited for a row sees the row's newest version. ¶
- *
+ * - A transaction whose client has stopped in the middle (SIGSTOP, a dead machine) must not hold its rows for ever.
+ * - The statements rely on READ COMMITTED: a statement that waited for a row sees the row's newest version.
  * - The tables are always read through an index. A cached plan from the time when they were empty must not scan them
- * when they have grown. ¶
- *
+ * when they have grown.
  * - Citus sends a statement to one server only when it knows the bucket, so there each statement is planned with its
  * values.
  */
@@ -55,7 +52,7 @@ function unfit(message: string, retryable = false): ReveilleError {
 }
 
 /**
- * Prepares a new connection. ¶
+ * Prepares a new connection.
  *
  * @param name the server's, for messages
  * @throws ReveilleError `unavailable` when the server is a read-only standby (retryable: it may be promoted), stores

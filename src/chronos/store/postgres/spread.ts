@@ -182,11 +182,11 @@ class Spreading {
 
 /**
  * Changes the number of buckets, and distributes the tables with Citus on request. Replicas may run; an unfinished
- * earlier run is restarted. ¶
+ * earlier run is restarted.
  *
  * @throws ReveilleError `invalid_request` when the number is not allowed, Citus is requested but missing, or tables are
- *   distributed already in another number of buckets; `conflict` when another run is active; as `openPostgresStore`
- *   otherwise
+ *   distributed already in another number of buckets.
+ *   `conflict` when another run is active. Otherwise as `openPostgresStore`.
  */
 export async function spread(options: SpreadOptions): Promise<SpreadResult> {
   const { uri, buckets, citus = false, clock, log } = options;

@@ -49,8 +49,8 @@ export type PostgresStoreOptions = {
   /** Called when `reshard` has changed the number of buckets: this store is unusable, and a new one must be opened. */
   onOutdated?: () => void;
   /**
-   * The buckets that this replica prefers: all, those that rendezvous hashing assigns to it among the active replicas,
-   * or those that a function selects. It waits a moment before it claims from other buckets. Default: `all`.
+   * The buckets that this replica prefers: all, its share by rendezvous hashing over the active replicas, or the
+   * selection of a function. It waits a moment before it claims from other buckets. Default: `all`.
    */
   prefers?: 'all' | 'rendezvous' | ((bucket: number) => boolean);
   /** Whether replicas notify each other (LISTEN and NOTIFY); default: true. */
@@ -79,7 +79,7 @@ function inTurn(
 }
 
 /**
- * Opens the store and updates its schema. ¶
+ * Opens the store and updates its schema.
  *
  * @throws ReveilleError `unavailable`, retryable: no server of the address accepts writes at present
  * @throws ReveilleError `unavailable`, not retryable: an operator must act first (password, rights, encoding, settings

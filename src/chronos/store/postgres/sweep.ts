@@ -89,7 +89,7 @@ export function prepareSweep({ pool, buckets, outlook, clock, log }: Sweeping) {
 
     /**
      * Ends all expired leases, in all buckets or in the ones whose search is due. Two replicas may run it concurrently:
-     * each lease is ended by one of them. ¶
+     * each lease is ended by one of them.
      *
      * @returns why some buckets could not be searched
      */

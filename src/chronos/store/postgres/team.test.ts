@@ -5,7 +5,7 @@ import { rendezvous, Team } from './team.ts';
 
 const BUCKETS = 64;
 
-test('each bucket is preferred by one, about as many by each, and only those of who goes change hands', () => {
+test('each bucket has one preferred replica, evenly distributed, and only the buckets of a removed replica move', () => {
   const three = rendezvous(['a', 'b', 'c'], BUCKETS);
   const shares = Map.groupBy(three, (member) => member);
   for (const member of ['a', 'b', 'c']) assert.ok(shares.get(member)!.length >= 10, `${member} is left out`);
@@ -15,7 +15,7 @@ test('each bucket is preferred by one, about as many by each, and only those of 
   });
 });
 
-/** Replicas that hear each other, and may be cut off. */
+/** Replicas that notify each other, and may be cut off. */
 function makeTeam(clock: ManualClock, names: readonly string[]) {
   const cut = new Set<string>();
   const teams = new Map<string, Team>();
@@ -35,7 +35,7 @@ function makeTeam(clock: ManualClock, names: readonly string[]) {
   return { cut, teams, of, run };
 }
 
-test('one alone prefers all; two share; who is frozen, cut off or gone is done without after some seconds', async () => {
+test('a single replica prefers all; two share; frozen, cut off or stopped ones are removed after some seconds', async () => {
   const clock = new ManualClock();
   const { cut, teams, of, run } = makeTeam(clock, ['a', 'b']);
   await run(1500, ['a']);
@@ -47,7 +47,7 @@ test('one alone prefers all; two share; who is frozen, cut off or gone is done w
   );
   assert.ok(of('a').length > 0 && of('b').length > 0);
 
-  // It lives, and does not look for anything any more: its own turn is over after 5 s, the others' memory of it after 3.5.
+  // It lives but no longer claims. It stops its heartbeat after 5 s, and the others remove it after 3.5 s more.
   await run(10_000, ['a']);
   assert.equal(of('a').length, BUCKETS);
   await run(1500, ['a', 'b']);

@@ -17,7 +17,7 @@ function workbench(places: number) {
   return { turnstile, timers };
 }
 
-test('as many go in as there are places; the others follow in the order they came', async () => {
+test('the limited number of callers proceeds; the others follow in order of arrival', async () => {
   const { turnstile, timers } = workbench(2);
   const inside: number[] = [];
   for (const n of [1, 2, 3, 4]) void turnstile.enter().then(() => inside.push(n));
@@ -30,7 +30,7 @@ test('as many go in as there are places; the others follow in the order they cam
   assert.equal(timers.size, 0);
 });
 
-test('who waits too long gives up, and leaves the place to the next', async () => {
+test('a caller that waits too long gets an error, and the next one gets its turn', async () => {
   const { turnstile, timers } = workbench(1);
   await turnstile.enter();
   const impatient = turnstile.enter();

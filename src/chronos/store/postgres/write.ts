@@ -95,7 +95,7 @@ function orGiveWay(wanted: string, written: string): string {
  * the row's newest version is compared.
  *
  * Some distributed engines allow a statement to change a table only once: hence variants for deletes and moves. Citus
- * sends a statement to one server only without an INSERT in its WITH: hence one without the ledger. ¶
+ * sends a statement to one server only without an INSERT in its WITH: hence one without the ledger.
  *
  * @param members the alarm's members to write
  */
@@ -182,7 +182,7 @@ function callsOf(bucket: number, plan: Plan, citus: boolean): Call[] {
 }
 
 /**
- * Writes batches, each about owners of one bucket, in one transaction. ¶
+ * Writes batches, each about owners of one bucket, in one transaction.
  *
  * @returns whether they were written; otherwise nothing was written, and everything must be read again
  */

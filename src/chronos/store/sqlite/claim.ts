@@ -61,7 +61,7 @@ export function prepareEndLeases(tables: Tables, log: Logger) {
 
   return {
     /**
-     * Ends every lease that expired at or before an instant. ¶
+     * Ends every lease that expired at or before an instant.
      *
      * @returns their number
      */
@@ -73,7 +73,7 @@ export function prepareEndLeases(tables: Tables, log: Logger) {
 
     /**
      * Ends all leases. Only the process that owns the file leases, so each lease belongs to an earlier process, which
-     * has ended. ¶
+     * has ended.
      *
      * @returns their number
      */

@@ -34,7 +34,7 @@ export function writeDeparture(db: DatabaseSync, { source, state, transfer, targ
 }
 
 /**
- * Refuses a file whose alarms do not fire from it any more. ¶
+ * Refuses a file whose alarms do not fire from it any more.
  *
  * @param path names the file in the message
  * @throws ReveilleError `conflict`, with the place of the alarms and how to continue or go back

@@ -11,12 +11,12 @@ import { MIGRATIONS } from './store.ts';
 
 const OWNERS = 6;
 const STEPS = 3000;
-/** So small that every one of them is reached all the time. */
+/** So small that every limit is reached often. */
 const BOUNDS = { ofOneOwner: 4, readAtOnce: 8, longest: 16 };
 
 const nameOf = ({ alarm, scheduledFor }: Pick<Due, 'alarm' | 'scheduledFor'>) => `${alarm}@${scheduledFor}`;
 
-test('what is taken and what is next are as if the whole line were in memory', (t) => {
+test('claims and next due times are as if the whole queue were in memory', (t) => {
   const dice = diceOf(t);
   const db = new DatabaseSync(':memory:', { enableForeignKeyConstraints: false });
   t.after(() => db.close());
@@ -40,7 +40,7 @@ test('what is taken and what is next are as if the whole line were in memory', (
   let made = 0;
   const steps = {
     come() {
-      // One owner has most of it.
+      // One owner has most of the items.
       const owner = dice(3) === 0 ? 1 + dice(OWNERS) : 1;
       const due: Due = { dueAt: dice(200), owner, alarm: ++made, scheduledFor: made };
       insert.run(due.alarm, due.scheduledFor, owner, due.dueAt);

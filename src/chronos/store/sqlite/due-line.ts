@@ -150,7 +150,7 @@ export function prepareDueLine(db: DatabaseSync, leases: Pick<Leases, 'at'>, und
     },
 
     /**
-     * Takes occurrences to claim out of the queue, earliest due first. ¶
+     * Takes occurrences to claim out of the queue, earliest due first.
      *
      * @param inFlight deliveries in flight for each owner, by owner number
      */

@@ -68,7 +68,7 @@ export function prepareOwners(db: DatabaseSync, undo: Undo) {
     },
 
     /**
-     * Updates the totals. ¶
+     * Updates the totals.
      *
      * @param opened the change in the owner's open alarms
      */

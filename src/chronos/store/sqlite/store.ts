@@ -76,12 +76,12 @@ const PAGE_BYTES = 2048;
  * Opens the store; creates the file and its folder when they are missing.
  *
  * Simultaneous writes share one transaction and one sync to disk. Transitions run inside it, synchronously, without
- * other database access in between. Reads see every acknowledged write. ¶
+ * other database access in between. Reads see every acknowledged write.
  *
  * @param options.path the database file
  * @throws ReveilleError as `openDatabase`: `unavailable` when another process owns the file or it is damaged,
- *   `conflict` when it belongs to a newer version; `conflict` also when its alarms have moved to PostgreSQL, or are being
- *   moved
+ *   `conflict` when it belongs to a newer version.
+ *   Also `conflict` when its alarms have moved to PostgreSQL, or are being moved.
  */
 export function openSqliteStore(options: { path: string; clock: Clock; log: Logger }): AlarmStore {
   const file = openDatabase({ ...options, migrations: MIGRATIONS, lock: 'exclusive', pageBytes: PAGE_BYTES });

@@ -51,7 +51,7 @@ export function prepareTables(db: DatabaseSync, undo: Undo) {
 
     /**
      * Writes a transition's changes, and removes the lease of the settled occurrence. The caller updates the owner's
-     * totals. ¶
+     * totals.
      *
      * @param wanted the state that the transition returned
      * @param settled the occurrence whose attempt the caller records; the attempt of any other occurrence that is

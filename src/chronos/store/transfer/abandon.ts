@@ -107,7 +107,7 @@ async function close(source: Source, away: Away, options: AbandonOptions): Promi
 }
 
 /**
- * Gives the move of a file up. ¶
+ * Gives the move of a file up.
  *
  * @throws ReveilleError when the database cannot be queried, a chronosd uses it, or it has changed since; the file
  *   stays closed then

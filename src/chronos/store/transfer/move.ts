@@ -56,7 +56,7 @@ function* batchesOf(rows: Iterable<Values>): Generator<Values[]> {
 }
 
 /**
- * Copies missing rows. ¶
+ * Copies missing rows.
  *
  * @param total the final number of rows
  * @returns how many rows this call has copied
@@ -230,7 +230,7 @@ function resumable(error: unknown, source: Source): unknown {
 }
 
 /**
- * Moves the alarms, or continues an interrupted move. ¶
+ * Moves the alarms, or continues an interrupted move.
  *
  * @throws ReveilleError when either side refuses; completed steps are kept and safe
  */

@@ -28,20 +28,20 @@ function planFor(
   }
 }
 
-test('a file that is at home begins in an empty database, and starts again where its former move was given up', () => {
+test('a file without a move begins in an empty database, and restarts where its former move was given up', () => {
   for (const departure of [undefined, fileSays('home')]) {
     assert.equal(planFor(departure, undefined), 'begin');
-    assert.match(planFor(departure, undefined, false), /holds alarms or keys already.*empty database$/);
+    assert.match(planFor(departure, undefined, false), /contains alarms or keys already.*empty database$/);
     assert.match(planFor(departure, databaseSays('arrived')), /has been in use since alarms moved into it/);
     const other = { source: 'another' };
     assert.match(planFor(departure, databaseSays('arriving', other)), /another SQLite file into .* is not finished/);
-    assert.match(planFor(departure, databaseSays('abandoned', other)), /what another SQLite file left there/);
+    assert.match(planFor(departure, databaseSays('abandoned', other)), /contains rows of another SQLite file/);
   }
   assert.equal(planFor(fileSays('home'), databaseSays('arriving')), 'restart');
   assert.equal(planFor(fileSays('home'), databaseSays('abandoned')), 'restart');
 });
 
-test('a file on its way goes on with its own move, and with no other', () => {
+test('a file with a move continues its own move, and no other', () => {
   const cases: [DepartureState, ArrivalState, RegExp][] = [
     ['moving', 'arriving', /^resume$/],
     ['verified', 'arriving', /^resume$/],
@@ -55,6 +55,9 @@ test('a file on its way goes on with its own move, and with no other', () => {
     assert.match(planFor(fileSays(file), databaseSays(database)), wanted, `${file}, ${database}`);
   for (const state of ['moving', 'verified'] as const)
     for (const arrival of [undefined, databaseSays('arriving', { transfer: 'another' })])
-      assert.match(planFor(fileSays(state), arrival), /a move of chronos.db into .* is not finished; go on with that/);
+      assert.match(
+        planFor(fileSays(state), arrival),
+        /a move of chronos.db into .* is not finished; continue with that/,
+      );
   assert.match(planFor(fileSays('moved'), undefined), /moved to .* on 1970-01-01T00:00:00.000Z; they are not in/);
 });

@@ -42,7 +42,7 @@ function planAway({ path, departure, name, arrival }: Findings & { departure: De
 }
 
 /**
- * Determines the plan. ¶
+ * Determines the plan.
  *
  * @throws ReveilleError `conflict` when the file is being moved to another database, or the database contains other
  *   data

@@ -64,7 +64,7 @@ export class Source extends AlarmFile {
   #departure: Departure | undefined;
 
   /**
-   * Takes ownership of the file and updates its schema, as chronosd does. ¶
+   * Takes ownership of the file and updates its schema, as chronosd does.
    *
    * @throws ReveilleError `not_found` when there is none, `unavailable` while chronosd or `reveille up` owns it, and as
    *   `openDatabase` does

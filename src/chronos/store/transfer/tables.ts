@@ -88,7 +88,7 @@ export const MOVING_TABLES: readonly MovingTable[] = [
   table({ name: 'owners', shape: OWNER, key: ['owner'], renamed: ['open_at_most', 'open_alarms'] }),
 ];
 
-/** The form of a row for hashing and comparing: equal values give equal text, whichever side they were read from. */
+/** The form of a row for hashing and comparing: equal values give equal text, from either side. */
 export function canonical(row: Values): string {
   return JSON.stringify(row);
 }

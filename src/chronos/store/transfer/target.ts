@@ -106,7 +106,7 @@ export class Target {
   }
 
   /**
-   * Finds the server that accepts writes, makes chronosd's checks, and updates its schema. ¶
+   * Finds the server that accepts writes, makes chronosd's checks, and updates its schema.
    *
    * @throws ReveilleError as `openPostgresStore` does
    */
@@ -196,7 +196,7 @@ export class Target {
   }
 
   /**
-   * Stores a batch together with its progress. ¶
+   * Stores a batch together with its progress.
    *
    * @throws ReveilleError `conflict` when another process has taken the move over, or the database cannot store a row
    */
@@ -232,7 +232,7 @@ export class Target {
 
   /**
    * Ensures that no chronosd is connected. Call it after the database has been closed to new ones: a chronosd that saw
-   * it open is still connected. An engine that does not list its connections passes the check. ¶
+   * it open is still connected. An engine that does not list its connections passes the check.
    *
    * @throws ReveilleError `conflict`
    */
