@@ -150,7 +150,7 @@ const lost = (remedy: string) => `; it is unknown whether the request was carrie
 const REPEAT_SAFELY = lost(
   'send it again with the same idempotency_key; without one, list the alarms before setting it again',
 );
-const LOOK_FIRST = lost('read the alarm before repeating it');
+const READ_FIRST = lost('read the alarm before repeating it');
 const CANCEL_AGAIN = lost('cancel it again, which is harmless');
 
 /**
@@ -244,7 +244,7 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
 
   type AlarmAction = (typeof CHRONOS_ROUTES)[`${'pause' | 'resume' | 'trigger' | 'redrive'}Alarm`];
   const act = (id: string, route: AlarmAction, callOptions?: CallOptions) =>
-    alarmCall(callOf<AlarmAction>(route, { id }, { ifLost: LOOK_FIRST }), callOptions);
+    alarmCall(callOf<AlarmAction>(route, { id }, { ifLost: READ_FIRST }), callOptions);
 
   const adminCall = (call: Call, signal: AbortSignal): Promise<RawJson> => {
     if (adminToken === undefined) {
@@ -289,7 +289,7 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
     cancelAlarm: (id, callOptions) =>
       alarmCall(callOf(CHRONOS_ROUTES.cancelAlarm, { id }, { ifLost: CANCEL_AGAIN }), callOptions),
     patchAlarm: (id, changes, callOptions) =>
-      alarmCall(callOf(CHRONOS_ROUTES.patchAlarm, { id }, { body: changes, sign, ifLost: LOOK_FIRST }), callOptions),
+      alarmCall(callOf(CHRONOS_ROUTES.patchAlarm, { id }, { body: changes, sign, ifLost: READ_FIRST }), callOptions),
     pauseAlarm: (id, callOptions) => act(id, CHRONOS_ROUTES.pauseAlarm, callOptions),
     resumeAlarm: (id, callOptions) => act(id, CHRONOS_ROUTES.resumeAlarm, callOptions),
     triggerAlarm: (id, callOptions) => act(id, CHRONOS_ROUTES.triggerAlarm, callOptions) as Promise<TriggeredAlarm>,
@@ -333,8 +333,8 @@ export async function* eachAlarm(
 ): AsyncGenerator<AlarmView, void, void> {
   let cursor: string | undefined;
   do {
-    const asked = { ...query, limit: LIST_LIMIT_MAX, ...(cursor === undefined ? {} : { cursor }) };
-    const page = await client.listAlarms(asked, options);
+    const request = { ...query, limit: LIST_LIMIT_MAX, ...(cursor === undefined ? {} : { cursor }) };
+    const page = await client.listAlarms(request, options);
     yield* page.alarms;
     cursor = page.next_cursor;
   } while (cursor !== undefined);
@@ -371,9 +371,13 @@ export const LONGEST_TURN_MS = 25 * 3_600_000;
  * Whether further reports about the turn of an attempt are expected.
  *
  * @param now epoch milliseconds
- * @param noWordMs how long to wait for the first report of a turn
+ * @param firstReportTimeoutMs how long to wait for the first report of a turn
  */
-export function isTurnOpen({ outcome, finished_at, turn }: FireView, now: number, noWordMs = LONGEST_TURN_MS): boolean {
+export function isTurnOpen(
+  { outcome, finished_at, turn }: FireView,
+  now: number,
+  firstReportTimeoutMs = LONGEST_TURN_MS,
+): boolean {
   if (turn?.finished_at !== undefined || (outcome !== 'delivered' && turn === undefined)) return false;
-  return now - Date.parse(finished_at) < (turn === undefined ? noWordMs : LONGEST_TURN_MS);
+  return now - Date.parse(finished_at) < (turn === undefined ? firstReportTimeoutMs : LONGEST_TURN_MS);
 }

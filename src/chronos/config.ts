@@ -122,16 +122,20 @@ export type ChronosConfig = Readonly<ChronosSettings & { CHRONOS_ENROLLMENT: Enr
  *
  * @throws ReveilleError `invalid_request` when other machines or users have access and the mode is not set
  */
-function enrollmentOf({ CHRONOS_ENROLLMENT: said, CHRONOS_HOST: host, CHRONOS_POSTGRES_URI: uri }: ChronosSettings) {
-  if (said !== undefined) return said;
+function enrollmentOf({
+  CHRONOS_ENROLLMENT: configured,
+  CHRONOS_HOST: host,
+  CHRONOS_POSTGRES_URI: uri,
+}: ChronosSettings) {
+  if (configured !== undefined) return configured;
   if (isLoopback(host) && uri === undefined) return 'tofu';
-  const why =
+  const reason =
     uri === undefined
       ? `CHRONOS_HOST is ${JSON.stringify(host)}, which other machines reach`
       : 'CHRONOS_POSTGRES_URI is set, and alarms in PostgreSQL serve several users';
   throw new ReveilleError(
     'invalid_request',
-    `CHRONOS_ENROLLMENT is not set, and ${why}. Set CHRONOS_ENROLLMENT=required to accept only keys that an operator enrolled ("reveille agent enroll"). Or set CHRONOS_ENROLLMENT=tofu: then the first holder of CHRONOS_TOKEN to use an agent's name owns that name`,
+    `CHRONOS_ENROLLMENT is not set, and ${reason}. Set CHRONOS_ENROLLMENT=required to accept only keys that an operator enrolled ("reveille agent enroll"). Or set CHRONOS_ENROLLMENT=tofu: then the first holder of CHRONOS_TOKEN to use an agent's name owns that name`,
   );
 }
 

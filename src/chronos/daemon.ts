@@ -13,10 +13,10 @@ import { type FloodBounds, Floods } from './http/floods.ts';
 import { startChronosServer } from './http/server.ts';
 import { createMetrics } from './metrics.ts';
 import { KeyRing } from './receipts/key-ring.ts';
-import { forgetOldThings } from './retention.ts';
+import { startRetention } from './retention.ts';
 import { type EventualStore, openEventually } from './store/eventual-store.ts';
 import { openSqliteStore } from './store/sqlite/store.ts';
-import type { Wakings } from './store/store.ts';
+import type { ComputerWakes } from './store/store.ts';
 
 /** How long the router may take for one wake (docs/contracts.md §3). */
 const WAKE_TIMEOUT_MS = 60_000;
@@ -39,7 +39,7 @@ export type RunningChronos = {
   /**
    * When alarms with `wake_computer` need the computer awake. Empty on PostgreSQL, which belongs to no single computer.
    */
-  wakings(after: number): Promise<Wakings>;
+  wakings(after: number): Promise<ComputerWakes>;
   /**
    * Stops claiming, lets running deliveries finish, closes the server, then the store. A second call returns the same
    * promise.
@@ -52,7 +52,7 @@ type StoreOptions = Pick<ChronosOptions, 'config' | 'clock' | 'log'> & { onHint:
 const MIB = 1024 * 1024;
 
 /** The limits from the settings; a setting of 0 removes its limit. */
-function floodBounds(config: ChronosConfig): FloodBounds {
+function admissionSettings(config: ChronosConfig): FloodBounds {
   const bounded = (setting: number) => (setting === 0 ? Number.MAX_SAFE_INTEGER : setting);
   return {
     challenges: {
@@ -101,14 +101,14 @@ export async function startChronos({ config, clock, log, onFire, heldUntil }: Ch
     after: (delayMs, callback) => clock.after(delayMs, callback),
   };
   const absence = new Absence(config.CHRONOS_POSTGRES_URI ? undefined : config.CHRONOS_DATA_DIR, clock, log);
-  const floods = new Floods(floodBounds(config), bare, clock);
+  const admission = new Floods(admissionSettings(config), bare, clock);
   let server: Awaited<ReturnType<typeof startChronosServer>> | undefined;
   const metrics = createMetrics({
     clock: storeClock,
     store: bare,
     inFlight: () => dispatcher.inFlight,
-    usage: () => floods.usage(),
-    door: () => server?.figures(),
+    usage: () => admission.usage(),
+    listenerFigures: () => server?.figures(),
   });
   const store = metrics.watch(bare);
   const waker = createHttpWaker({
@@ -138,7 +138,7 @@ export async function startChronos({ config, clock, log, onFire, heldUntil }: Ch
       metrics.fired(report);
       onFire?.(report);
     },
-    onHold: () => metrics.held(),
+    onDeferred: () => metrics.deferred(),
   });
 
   try {
@@ -146,7 +146,7 @@ export async function startChronos({ config, clock, log, onFire, heldUntil }: Ch
       host: config.CHRONOS_HOST,
       port: config.CHRONOS_PORT,
       allowedHosts: config.CHRONOS_ALLOWED_HOSTS,
-      door: config.door,
+      listener: config.door,
       log,
       clock,
       ready: () => store.ping().then(() => ({ ready: true })),
@@ -164,7 +164,7 @@ export async function startChronos({ config, clock, log, onFire, heldUntil }: Ch
               maxFailures: config.CHRONOS_MAX_FAILURES,
               maxActiveAlarms: config.CHRONOS_MAX_ACTIVE_ALARMS,
             },
-            floods,
+            floods: admission,
             onRefused: (bound) => metrics.refused(bound),
             auth: {
               transportToken: config.CHRONOS_TOKEN,
@@ -186,7 +186,7 @@ export async function startChronos({ config, clock, log, onFire, heldUntil }: Ch
   }
 
   /** Releases leases of a killed process early, so that its work does not wait for them. */
-  const takeOver = async () => {
+  const releaseOldLeases = async () => {
     try {
       const attempts = await store.endLeasesOfTheDead(store.now());
       if (attempts > 0) log.info({ attempts }, 'an earlier process left running deliveries; they are retried now');
@@ -198,10 +198,10 @@ export async function startChronos({ config, clock, log, onFire, heldUntil }: Ch
   let stopPruning = async () => {};
   const begin = async () => {
     if (config.CHRONOS_DISPATCH && !closed) {
-      await takeOver();
+      await releaseOldLeases();
       if (closed) return;
       dispatcher.start();
-      stopPruning = forgetOldThings(store, {
+      stopPruning = startRetention(store, {
         ledgerDays: config.CHRONOS_LEDGER_RETENTION_DAYS,
         alarmDays: config.CHRONOS_TERMINAL_RETENTION_DAYS,
         clock,

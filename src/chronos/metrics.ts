@@ -22,7 +22,7 @@ export type ChronosMetrics = {
   /** Counts one finished attempt. */
   fired(report: FireReport): void;
   /** Counts one wake that the router deferred. */
-  held(): void;
+  deferred(): void;
   /** Counts one request that a limit refused. */
   refused(bound: Bound): void;
   /** The same store, with timed claims and counted failures. */
@@ -40,13 +40,13 @@ export type MetricsOptions = {
   /** The stored amount, as of a short while ago. */
   usage: () => Promise<StoreUsage>;
   /** Figures of connections and tokens; `undefined` before the server listens. */
-  door?: () => DoorFigures | undefined;
+  listenerFigures?: () => DoorFigures | undefined;
 };
 
 /** A scrape must not read through a backlog of millions. */
 const MOST_COUNTED = 100_000;
 
-const NOBODY: ReadonlySet<string> = new Set();
+const NO_OWNERS: ReadonlySet<string> = new Set();
 
 /** Metrics of one replica. A scrape distinguishes replicas by their addresses. */
 export function createMetrics({
@@ -54,7 +54,7 @@ export function createMetrics({
   store,
   inFlight,
   usage,
-  door = () => undefined,
+  listenerFigures = () => undefined,
 }: MetricsOptions): ChronosMetrics {
   const registers = [new Registry()];
   const lateness = new Histogram({
@@ -123,7 +123,7 @@ export function createMetrics({
     help: 'Open connections',
     registers,
     collect() {
-      this.set(door()?.open ?? 0);
+      this.set(listenerFigures()?.open ?? 0);
     },
   });
   // The server counts; a counter of this library can only be incremented.
@@ -134,7 +134,7 @@ export function createMetrics({
     registers,
     collect() {
       this.reset();
-      for (const [reason, count] of Object.entries(door()?.closed ?? {})) this.inc({ reason }, count);
+      for (const [reason, count] of Object.entries(listenerFigures()?.closed ?? {})) this.inc({ reason }, count);
     },
   });
   new Counter({
@@ -143,7 +143,7 @@ export function createMetrics({
     registers,
     collect() {
       this.reset();
-      this.inc(door()?.wrongTokens ?? 0);
+      this.inc(listenerFigures()?.wrongTokens ?? 0);
     },
   });
   new Gauge({
@@ -151,7 +151,7 @@ export function createMetrics({
     help: 'How long the earliest occurrence without a lease has been due',
     registers,
     async collect() {
-      const next = await store.nextDueAt(NOBODY);
+      const next = await store.nextDueAt(NO_OWNERS);
       this.set(next === undefined ? 0 : Math.max(0, clock.now() - next) / 1000);
     },
   });
@@ -205,7 +205,7 @@ export function createMetrics({
       delivery.observe({ outcome: result.outcome }, Math.max(0, finishedAt - startedAt) / 1000);
       attempts.inc({ outcome: result.outcome });
     },
-    held: () => held.inc(),
+    deferred: () => held.inc(),
     refused: (bound) => refusals.inc({ bound }),
     watch(watched) {
       const measured: Partial<AlarmStore> = {
@@ -225,9 +225,9 @@ export function createMetrics({
           lostLeases.inc(results.filter((result) => result === 'lost_lease').length);
           return results;
         },
-        async recordReceipts(receipts) {
-          const fresh = await counted('record_receipts', watched.recordReceipts(receipts));
-          const finished = receipts.reports.find(({ stage }) => stage === 'turn_finished');
+        async recordReceipts(report) {
+          const fresh = await counted('record_receipts', watched.recordReceipts(report));
+          const finished = report.reports.find(({ stage }) => stage === 'turn_finished');
           if (finished?.outcome && fresh?.has('turn_finished')) turns.inc({ outcome: finished.outcome });
           return fresh;
         },

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ManualClock } from '../kit/clock/testing/manual-clock.ts';
 import { silentLogger } from '../kit/log/log.ts';
-import { forgetOldThings } from './retention.ts';
+import { startRetention } from './retention.ts';
 import type { AlarmStore } from './store/store.ts';
 
 const DAY_MS = 86_400_000;
@@ -23,7 +23,7 @@ test('attempts and turn reports are pruned by one age and alarms by another, eac
     pruneReceipts: prune('pruneReceipts'),
     pruneAlarms: prune('pruneAlarms'),
   } as AlarmStore;
-  const stop = forgetOldThings(store, { ledgerDays: 30, alarmDays: 90, clock, log: silentLogger });
+  const stop = startRetention(store, { ledgerDays: 30, alarmDays: 90, clock, log: silentLogger });
   await clock.advance(60_000);
   assert.deepEqual(left, { pruneAttempts: 0, pruneReceipts: 0, pruneAlarms: 0 });
   assert.deepEqual(
@@ -51,7 +51,7 @@ test('a retention of ten minutes is checked every minute', async () => {
     pruneReceipts: async () => 0,
     pruneAlarms: async () => 0,
   } as unknown as AlarmStore;
-  const stop = forgetOldThings(store, { ledgerDays: 10 / 1440, alarmDays: 0, clock, log: silentLogger });
+  const stop = startRetention(store, { ledgerDays: 10 / 1440, alarmDays: 0, clock, log: silentLogger });
   await clock.advance(10 * 60_000);
   assert.ok(rounds >= 9 && rounds <= 11, `${rounds} rounds`);
   const stopped = stop();

@@ -7,14 +7,14 @@ const DAY_MS = 24 * 3600 * 1000;
 /** Longest interval between two rounds. */
 const ROUND_EVERY_MS = 10 * 60 * 1000;
 /** Short retention periods have more frequent rounds: data stays at most this share of the period longer. */
-const OVERSTAY = 0.1;
+const EXTRA_SHARE = 0.1;
 const SHORTEST_ROUND_MS = 1000;
 /** Keeps one step within a few milliseconds: on SQLite the thread that delivers runs it. */
 const ROWS_AT_ONCE = 200;
 /** An alarm has rows in five tables. */
 const ALARMS_AT_ONCE = 25;
 /** Pause between two steps, so that deliveries always come first. */
-const BREATH_MS = 10;
+const PAUSE_MS = 10;
 
 /** In days, fractions allowed; 0 keeps the data for ever. */
 export type Retention = {
@@ -29,12 +29,12 @@ export type Retention = {
  *
  * @returns stops it; resolves when the running step has ended
  */
-export function forgetOldThings(
+export function startRetention(
   store: AlarmStore,
   { ledgerDays, alarmDays, clock, log }: Retention & { clock: Clock; log: Logger },
 ): () => Promise<void> {
   const shortestDays = Math.min(...[ledgerDays, alarmDays].filter((days) => days > 0));
-  const roundEveryMs = Math.max(SHORTEST_ROUND_MS, Math.min(ROUND_EVERY_MS, shortestDays * DAY_MS * OVERSTAY));
+  const roundEveryMs = Math.max(SHORTEST_ROUND_MS, Math.min(ROUND_EVERY_MS, shortestDays * DAY_MS * EXTRA_SHARE));
   const stopping = new AbortController();
   const { signal } = stopping;
 
@@ -46,7 +46,7 @@ export function forgetOldThings(
     let deleted = limit;
     while (deleted === limit && !signal.aborted) {
       deleted = await step({ before: store.now() - days * DAY_MS, limit });
-      await wait(clock, BREATH_MS, signal);
+      await wait(clock, PAUSE_MS, signal);
     }
   };
   const round = async () => {

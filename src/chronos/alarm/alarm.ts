@@ -91,7 +91,7 @@ export type Occurrence = {
 };
 
 /** Members of an occurrence that is not deferred. */
-export const NOT_HELD = { heldReason: null, heldUntil: null } as const;
+export const NOT_DEFERRED = { heldReason: null, heldUntil: null } as const;
 
 /** An alarm and all its pending occurrences. */
 export type AlarmState = { alarm: Alarm; occurrences: readonly Occurrence[] };

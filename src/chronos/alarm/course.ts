@@ -16,7 +16,7 @@ export type FireReceipt = TurnReport & {
 };
 
 /** To find an attempt at one fire, at most this many attempts at its alarm are read, from the fire's due time on. */
-export const ATTEMPTS_LOOKED_AT = 1000;
+export const ATTEMPTS_READ = 1000;
 
 const waitsOf = ({ at, retryAt, error }: FireReceipt) => ({
   at: formatInstant(at),
@@ -25,22 +25,22 @@ const waitsOf = ({ at, retryAt, error }: FireReceipt) => ({
 });
 
 /** The progress of the fires that some attempts belong to. */
-class Courses {
-  readonly #receipts = new Map<string, Partial<Record<FireReceipt['stage'], FireReceipt>>>();
+class FireHistories {
+  readonly #reports = new Map<string, Partial<Record<FireReceipt['stage'], FireReceipt>>>();
   readonly #accepted = new Set<string>();
   readonly #ready = new Set<string>();
 
-  constructor(attempts: readonly Attempt[], receipts: readonly FireReceipt[]) {
+  constructor(attempts: readonly Attempt[], reports: readonly FireReceipt[]) {
     for (const { fireId, outcome, machineReadyMs } of attempts) {
       if (outcome === 'delivered') this.#accepted.add(fireId);
       if (machineReadyMs !== null) this.#ready.add(fireId);
     }
-    for (const receipt of receipts)
-      this.#receipts.set(receipt.fireId, { ...this.#receipts.get(receipt.fireId), [receipt.stage]: receipt });
+    for (const report of reports)
+      this.#reports.set(report.fireId, { ...this.#reports.get(report.fireId), [report.stage]: report });
   }
 
   reached(fireId: string): FireStage | undefined {
-    const { turn_started, turn_waits, turn_finished } = this.#receipts.get(fireId) ?? {};
+    const { turn_started, turn_waits, turn_finished } = this.#reports.get(fireId) ?? {};
     if (turn_finished) return 'turn_finished';
     if (turn_started ?? turn_waits) return 'turn_started';
     if (this.#accepted.has(fireId)) return 'accepted';
@@ -48,7 +48,7 @@ class Courses {
   }
 
   turn(fireId: string): FireView['turn'] {
-    const { turn_started: started, turn_waits: waits, turn_finished: finished } = this.#receipts.get(fireId) ?? {};
+    const { turn_started: started, turn_waits: waits, turn_finished: finished } = this.#reports.get(fireId) ?? {};
     const latest = finished ?? waits ?? started;
     if (!latest) return undefined;
     const turnId = latest.turnId ?? started?.turnId;
@@ -70,12 +70,12 @@ class Courses {
  * The status of the turn of the alarm's latest delivered fire.
  *
  * @param attempts attempts at the alarm, latest first
- * @param receipts reports of the fires of these attempts
+ * @param reports reports of the fires of these attempts
  */
-export function lastTurnOf(attempts: readonly Attempt[], receipts: readonly FireReceipt[]): LastTurn {
+export function lastTurnOf(attempts: readonly Attempt[], reports: readonly FireReceipt[]): LastTurn {
   const latest = attempts.find(({ outcome }) => outcome === 'delivered');
   if (!latest) return 'none';
-  const turn = new Courses(attempts, receipts).turn(latest.fireId);
+  const turn = new FireHistories(attempts, reports).turn(latest.fireId);
   if (turn?.finished_at !== undefined) return turn.ok === true ? 'ok' : 'failed';
   return turn?.waits === undefined ? 'under_way' : 'waits';
 }
@@ -83,13 +83,13 @@ export function lastTurnOf(attempts: readonly Attempt[], receipts: readonly Fire
 /**
  * A page of the ledger.
  *
- * @param receipts reports of the fires of these attempts
+ * @param reports reports of the fires of these attempts
  */
-export function viewFires(attempts: readonly Attempt[], receipts: readonly FireReceipt[]): FireView[] {
-  const courses = new Courses(attempts, receipts);
+export function viewFires(attempts: readonly Attempt[], reports: readonly FireReceipt[]): FireView[] {
+  const histories = new FireHistories(attempts, reports);
   return attempts.map((attempt) => {
-    const reached = courses.reached(attempt.fireId);
-    const turn = courses.turn(attempt.fireId);
+    const reached = histories.reached(attempt.fireId);
+    const turn = histories.turn(attempt.fireId);
     return { ...viewAttempt(attempt), ...(reached ? { reached } : {}), ...(turn ? { turn } : {}) };
   });
 }

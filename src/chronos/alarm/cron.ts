@@ -69,9 +69,9 @@ export function cronError(cronExpr: string, problem: string): ReveilleError {
  *   matches
  */
 export function parseCron(cronExpr: string): CronFields {
-  const oddity = /[^\x21-\x7e \t]/u.exec(cronExpr)?.[0];
-  if (oddity !== undefined) {
-    const codePoint = oddity.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0');
+  const badCharacter = /[^\x21-\x7e \t]/u.exec(cronExpr)?.[0];
+  if (badCharacter !== undefined) {
+    const codePoint = badCharacter.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0');
     throw cronError(
       cronExpr,
       `the character U+${codePoint} is not allowed; write printable ASCII, with single spaces between fields`,

@@ -3,7 +3,7 @@ import { type AlarmCreate, type AlarmPatch, DELAY_MAX_SECONDS } from '../../wire
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { showValue } from '../../wire/validate.ts';
-import { type Alarm, type AlarmState, isLeased, NOT_HELD, type Occurrence, scheduledOccurrence } from './alarm.ts';
+import { type Alarm, type AlarmState, isLeased, NOT_DEFERRED, type Occurrence, scheduledOccurrence } from './alarm.ts';
 import { compileSchedule } from './schedule.ts';
 import { DEFAULT_TIMEZONE, nextOccurrence, onlyOccurrence } from './series.ts';
 
@@ -166,7 +166,7 @@ function patched<T>(now: T, next: T | null | undefined, absent: T): T {
 }
 
 /** Text that reaches the agent in the name of the person or agent that set the alarm. */
-const WORDS = ['wake_message', 'payload', 'label'] as const;
+const AUTHORED_FIELDS = ['wake_message', 'payload', 'label'] as const;
 /** Editing one of these fields restarts the schedule. */
 const RESTARTING_FIELDS = ['delay_seconds', 'fire_at', 'cron_expr', 'timezone'] as const;
 /** Editing one of these fields keeps the schedule's instants, or moves each a little. */
@@ -181,34 +181,34 @@ function replaceScheduled(state: AlarmState, first: Occurrence, now: number): Oc
   const others = state.occurrences.filter((occurrence) => occurrence !== current);
   if (!current) return [...others, first];
   // The same instant is the same occurrence: it keeps its lease and its number of attempts.
-  if (current.fireId === first.fireId) return [...others, { ...current, dueAt: first.dueAt, ...NOT_HELD }];
+  if (current.fireId === first.fireId) return [...others, { ...current, dueAt: first.dueAt, ...NOT_DEFERRED }];
   if (!isLeased(current, now)) return [...others, first];
-  return [...others, { ...current, source: 'trigger', dueAt: null, ...NOT_HELD }, first];
+  return [...others, { ...current, source: 'trigger', dueAt: null, ...NOT_DEFERRED }, first];
 }
 
-function begin(state: AlarmState, alarm: Alarm, first: Occurrence, now: number): AlarmState {
-  const owed = alarm.status === 'paused' ? { ...first, dueAt: null } : first;
-  return { alarm: { ...alarm, failureCount: 0 }, occurrences: replaceScheduled(state, owed, now) };
+function restartSchedule(state: AlarmState, alarm: Alarm, first: Occurrence, now: number): AlarmState {
+  const pending = alarm.status === 'paused' ? { ...first, dueAt: null } : first;
+  return { alarm: { ...alarm, failureCount: 0 }, occurrences: replaceScheduled(state, pending, now) };
 }
 
 /**
  * Applies new limits to the pending occurrence of the schedule. An occurrence that is already due stays unchanged: the
  * limits apply to later ones.
  */
-function rebound(state: AlarmState, alarm: Alarm, now: number, limits: DefinitionLimits): AlarmState {
+function applyLimits(state: AlarmState, alarm: Alarm, now: number, limits: DefinitionLimits): AlarmState {
   const current = scheduledOccurrence(state);
   const after = current ? current.nominal - 1 : now;
   const first = alarm.kind === 'once' ? onlyOccurrence(alarm) : firstOfSeries(alarm, after, now, limits);
-  const come = current !== undefined && (current.attempt > 0 || current.scheduledFor <= now);
-  return come ? { alarm, occurrences: state.occurrences } : begin(state, alarm, first, now);
+  const isDue = current !== undefined && (current.attempt > 0 || current.scheduledFor <= now);
+  return isDue ? { alarm, occurrences: state.occurrences } : restartSchedule(state, alarm, first, now);
 }
 
 /** Makes deferred occurrences due. */
-function released(state: AlarmState, now: number): AlarmState {
+function releaseDeferred(state: AlarmState, now: number): AlarmState {
   const occurrences = state.occurrences.map((occurrence) =>
     occurrence.heldReason === null || isLeased(occurrence, now)
       ? occurrence
-      : { ...occurrence, dueAt: now, ...NOT_HELD },
+      : { ...occurrence, dueAt: now, ...NOT_DEFERRED },
   );
   return { alarm: state.alarm, occurrences };
 }
@@ -238,7 +238,7 @@ export function editAlarm(
   if (Object.keys(patch).length === 0) throw invalid('nothing to edit; name at least one field to change');
   refuseFieldsOfOtherKind(patch, before.kind);
 
-  const words = WORDS.some((name) => patch[name] !== undefined);
+  const changesText = AUTHORED_FIELDS.some((name) => patch[name] !== undefined);
   const movesOnce = patch.delay_seconds !== undefined || patch.fire_at !== undefined;
   const restartsSeries = patch.cron_expr !== undefined || patch.timezone !== undefined;
   const alarm: Alarm = {
@@ -259,12 +259,12 @@ export function editAlarm(
     maxLatenessSeconds: patched(before.maxLatenessSeconds, patch.max_lateness_seconds, null),
     urgent: patched(before.urgent, patch.urgent, false),
     wakeComputer: patched(before.wakeComputer, patch.wake_computer, false),
-    setBy: words ? (limits.person ?? null) : before.setBy,
+    setBy: changesText ? (limits.person ?? null) : before.setBy,
     updatedAt: now,
   };
-  const state = alarm.urgent && !before.urgent ? released(stored, now) : stored;
+  const state = alarm.urgent && !before.urgent ? releaseDeferred(stored, now) : stored;
   const edits = (fields: readonly (keyof AlarmPatch)[]) => fields.some((name) => patch[name] !== undefined);
-  if (edits(RESTARTING_FIELDS)) return begin(state, alarm, firstOccurrence(alarm, now, limits), now);
-  if (edits(BOUNDING_FIELDS)) return rebound(state, alarm, now, limits);
+  if (edits(RESTARTING_FIELDS)) return restartSchedule(state, alarm, firstOccurrence(alarm, now, limits), now);
+  if (edits(BOUNDING_FIELDS)) return applyLimits(state, alarm, now, limits);
   return { alarm, occurrences: state.occurrences };
 }

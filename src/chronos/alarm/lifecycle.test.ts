@@ -256,8 +256,8 @@ describe('redriving', () => {
     assert.equal(redriveAlarm(again, DUE + 2 * HOUR, 'failed'), again);
     for (const [turn, why] of [
       ['ok', /has succeeded/],
-      ['waits', /tried again by itself/],
-      ['under_way', /still under way/],
+      ['waits', /retried automatically/],
+      ['under_way', /still running/],
     ] as const)
       assert.match(
         conflict(() => redriveAlarm(state, DUE, turn)),

@@ -7,12 +7,12 @@
  */
 import { ReveilleError } from '../../wire/errors.ts';
 import { fireIdOf } from '../../wire/fire-id.ts';
-import { type AlarmState, isLeased, NOT_HELD, type Occurrence, scheduledOccurrence } from './alarm.ts';
+import { type AlarmState, isLeased, NOT_DEFERRED, type Occurrence, scheduledOccurrence } from './alarm.ts';
 import { isScheduledFor, nextOccurrence } from './series.ts';
 
 /** Makes the occurrence pending without a due time. A deferral of it ends. */
 export function park(occurrence: Occurrence): Occurrence {
-  return { ...occurrence, dueAt: null, ...NOT_HELD };
+  return { ...occurrence, dueAt: null, ...NOT_DEFERRED };
 }
 
 /** How many triggered occurrences of one alarm may wait. */
@@ -49,13 +49,13 @@ export function pauseAlarm(state: AlarmState, now: number): AlarmState {
 }
 
 /** The pending occurrence of a resumed alarm; `undefined` when its series has ended meanwhile. */
-function owedOnResume(state: AlarmState, now: number): Occurrence | undefined {
+function pendingOnResume(state: AlarmState, now: number): Occurrence | undefined {
   const parked = scheduledOccurrence(state);
-  const begun = parked !== undefined && parked.attempt > 0;
+  const hasAttempt = parked !== undefined && parked.attempt > 0;
   // Occurrences that passed during a pause do not count as missed: the owner asked for the pause.
-  const passed = !begun && (!parked || parked.scheduledFor <= now);
+  const passed = !hasAttempt && (!parked || parked.scheduledFor <= now);
   if (state.alarm.kind === 'cron' && passed) return nextOccurrence(state.alarm, now);
-  return parked && { ...parked, dueAt: Math.max(parked.scheduledFor, begun ? now : 0), ...NOT_HELD };
+  return parked && { ...parked, dueAt: Math.max(parked.scheduledFor, hasAttempt ? now : 0), ...NOT_DEFERRED };
 }
 
 /**
@@ -67,11 +67,11 @@ export function resumeAlarm(state: AlarmState, now: number): AlarmState {
   if (alarm.status === 'active') return state;
   if (alarm.status !== 'paused')
     throw new ReveilleError('conflict', `only a paused alarm can be resumed; this one is ${alarm.status}`);
-  const owed = owedOnResume(state, now);
+  const pending = pendingOnResume(state, now);
   const others = state.occurrences.filter((occurrence) => occurrence.source !== 'schedule');
   return {
-    alarm: { ...alarm, status: owed ? 'active' : 'fired', updatedAt: now },
-    occurrences: owed ? [...others, owed] : others,
+    alarm: { ...alarm, status: pending ? 'active' : 'fired', updatedAt: now },
+    occurrences: pending ? [...others, pending] : others,
   };
 }
 
@@ -82,11 +82,11 @@ export function triggerAlarm(state: AlarmState, now: number): { state: AlarmStat
     const remedy = alarm.status === 'failed' ? 'redrive it instead' : 'set a new one';
     throw new ReveilleError('conflict', `this alarm is ${alarm.status} and cannot be triggered; ${remedy}`);
   }
-  return ringNow(state, now);
+  return fireNow(state, now);
 }
 
 /** Adds an occurrence that is due now, in addition to the schedule. */
-function ringNow(state: AlarmState, now: number): { state: AlarmState; fireId: string } {
+function fireNow(state: AlarmState, now: number): { state: AlarmState; fireId: string } {
   const { alarm, occurrences } = state;
   const waiting = occurrences.filter(({ source, dueAt }) => source === 'trigger' && dueAt !== null);
   if (waiting.length >= MAX_WAITING_TRIGGERS)
@@ -111,7 +111,7 @@ function ringNow(state: AlarmState, now: number): { state: AlarmState; fireId: s
     fence: 0,
     leaseUntil: null,
     claimedAt: null,
-    ...NOT_HELD,
+    ...NOT_DEFERRED,
   };
   return { state: { alarm, occurrences: [...occurrences, triggered] }, fireId };
 }
@@ -119,7 +119,7 @@ function ringNow(state: AlarmState, now: number): { state: AlarmState; fireId: s
 /** The status of the turn of an alarm's latest fire, according to its turn reports. */
 export type LastTurn = 'none' | 'under_way' | 'waits' | 'ok' | 'failed';
 
-const NOT_TO_REDRIVE: Readonly<Record<Exclude<LastTurn, 'failed'>, string>> = {
+const REDRIVE_REFUSALS: Readonly<Record<Exclude<LastTurn, 'failed'>, string>> = {
   none: 'only a failed alarm, or one whose last turn failed, can be redriven',
   ok: 'its last turn has succeeded, so there is nothing to redrive',
   under_way: 'its last turn is still running',
@@ -137,17 +137,17 @@ export function redriveAlarm(state: AlarmState, now: number, lastTurn: LastTurn 
   const { alarm } = state;
   if (alarm.status !== 'failed') {
     if (alarm.status === 'cancelled' || lastTurn !== 'failed') {
-      const why = alarm.status === 'cancelled' ? NOT_TO_REDRIVE.none : NOT_TO_REDRIVE[lastTurn as 'none'];
-      throw new ReveilleError('conflict', `${why}; this one is ${alarm.status}`);
+      const reason = alarm.status === 'cancelled' ? REDRIVE_REFUSALS.none : REDRIVE_REFUSALS[lastTurn as 'none'];
+      throw new ReveilleError('conflict', `${reason}; this one is ${alarm.status}`);
     }
-    return state.occurrences.some(({ source }) => source === 'trigger') ? state : ringNow(state, now).state;
+    return state.occurrences.some(({ source }) => source === 'trigger') ? state : fireNow(state, now).state;
   }
   const parked = scheduledOccurrence(state);
   // A series fails only when its next occurrence could not be computed, so none is pending: it restarts from now.
-  const owed = parked ? { ...parked, dueAt: now, ...NOT_HELD } : nextOccurrence(alarm, now);
-  if (!owed) throw new ReveilleError('conflict', 'the series of this alarm has ended; set a new one');
+  const pending = parked ? { ...parked, dueAt: now, ...NOT_DEFERRED } : nextOccurrence(alarm, now);
+  if (!pending) throw new ReveilleError('conflict', 'the series of this alarm has ended; set a new one');
   return {
     alarm: { ...alarm, status: 'active', failureCount: 0, maxLatenessSeconds: null, updatedAt: now },
-    occurrences: [...state.occurrences.filter((occurrence) => occurrence !== parked), owed],
+    occurrences: [...state.occurrences.filter((occurrence) => occurrence !== parked), pending],
   };
 }

@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { fireIdOf } from '../../wire/fire-id.ts';
-import { type Alarm, NOT_HELD, type Occurrence } from './alarm.ts';
+import { type Alarm, NOT_DEFERRED, type Occurrence } from './alarm.ts';
 import type { CronSchedule } from './cron-schedule.ts';
 import { compileSchedule } from './schedule.ts';
 
@@ -71,7 +71,7 @@ function occurrenceAt(alarm: AlarmTiming, nominal: number, missedCount: number):
     fence: 0,
     leaseUntil: null,
     claimedAt: null,
-    ...NOT_HELD,
+    ...NOT_DEFERRED,
   };
 }
 

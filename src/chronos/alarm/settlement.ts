@@ -5,7 +5,7 @@
 
 import { backoff } from '../../kit/clock/backoff.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { type Alarm, type AlarmState, type Attempt, NOT_HELD, type Occurrence } from './alarm.ts';
+import { type Alarm, type AlarmState, type Attempt, NOT_DEFERRED, type Occurrence } from './alarm.ts';
 import { park } from './lifecycle.ts';
 import { nextOccurrence } from './series.ts';
 
@@ -67,7 +67,7 @@ function ended(before: AlarmState, after: AlarmState, at: number | undefined): A
   return { ...after, alarm: { ...alarm, updatedAt: Math.max(alarm.updatedAt, at) } };
 }
 
-function isOwed(occurrences: readonly Occurrence[], { fireId }: Occurrence): boolean {
+function isPending(occurrences: readonly Occurrence[], { fireId }: Occurrence): boolean {
   return occurrences.some((occurrence) => occurrence.fireId === fireId);
 }
 
@@ -78,7 +78,7 @@ function advance(state: AlarmState, settled: Occurrence, others: Occurrence[]): 
   if (alarm.kind === 'once') return { alarm: { ...alarm, status: 'fired' }, occurrences: others };
   let next = followingOccurrence(alarm, settled.nominal);
   // A trigger is already pending for this instant: it fires, and the series advances past it.
-  while (next && !(next instanceof ReveilleError) && isOwed(others, next)) {
+  while (next && !(next instanceof ReveilleError) && isPending(others, next)) {
     next = followingOccurrence(alarm, next.nominal);
   }
   // A zone or expression can become invalid when time zone data change: the alarm fails visibly instead of stopping
@@ -128,7 +128,7 @@ function failed(state: AlarmState, fireId: string, failure: Failure): AlarmState
     // A parked trigger belongs to a schedule that was replaced. Other triggers count their own attempts.
     if (parked || failure.final || settled.attempt >= alarm.maxFailures) return { alarm, occurrences: others };
     const dueAt = failure.retryAt(settled.attempt - 1);
-    return { alarm, occurrences: [...others, { ...settled, dueAt, ...NOT_HELD }] };
+    return { alarm, occurrences: [...others, { ...settled, dueAt, ...NOT_DEFERRED }] };
   }
 
   const failures = alarm.failureCount + 1;
@@ -137,7 +137,7 @@ function failed(state: AlarmState, fireId: string, failure: Failure): AlarmState
     const dueAt = parked ? null : failure.retryAt(failures - 1);
     return {
       alarm: { ...alarm, failureCount: failures },
-      occurrences: [...others, { ...settled, dueAt, ...NOT_HELD }],
+      occurrences: [...others, { ...settled, dueAt, ...NOT_DEFERRED }],
     };
   }
   if (alarm.kind === 'once') {
@@ -178,13 +178,13 @@ function missed(state: AlarmState, fireId: string, reason: string): AlarmState {
  * The router's answer that a wake may not start before `until`. The dispatcher asks again at `dueAt`, because the
  * router may decide otherwise then.
  */
-type HoldUntil = { until: number; dueAt: number; reason: string };
+type RequestedDeferral = { until: number; dueAt: number; reason: string };
 
 /**
  * The router deferred the wake. It is no attempt: the ledger has no entry and no failure is counted. The attempt number
  * of the claim is given back, so that the numbers have no gaps.
  */
-export function settleHeld(state: AlarmState, fireId: string, hold: HoldUntil): AlarmState {
+export function settleHeld(state: AlarmState, fireId: string, deferral: RequestedDeferral): AlarmState {
   const { settled, others } = occurrenceOf(state, fireId);
   const { alarm } = state;
   const parked = settled.dueAt === null;
@@ -192,8 +192,8 @@ export function settleHeld(state: AlarmState, fireId: string, hold: HoldUntil): 
   // router.
   if (alarm.status === 'cancelled' || (parked && settled.source === 'trigger')) return { alarm, occurrences: others };
   const attempt = Math.max(0, settled.attempt - 1);
-  if (parked) return { alarm, occurrences: [...others, { ...settled, attempt, ...NOT_HELD }] };
-  const { until: heldUntil, dueAt, reason: heldReason } = hold;
+  if (parked) return { alarm, occurrences: [...others, { ...settled, attempt, ...NOT_DEFERRED }] };
+  const { until: heldUntil, dueAt, reason: heldReason } = deferral;
   return { alarm, occurrences: [...others, { ...settled, attempt, dueAt, heldReason, heldUntil }] };
 }
 
@@ -214,20 +214,20 @@ export function settleReplaced(state: AlarmState, fireId: string, replacement: O
  * @param knownAt when the loss of its replica is known, if that is before the lease expires; the attempt ends at the
  *   earlier of the two
  */
-export function interruptedAttempt(held: Occurrence, knownAt: number = held.leaseUntil!): Attempt {
+export function interruptedAttempt(leased: Occurrence, knownAt: number = leased.leaseUntil!): Attempt {
   return {
-    fireId: held.fireId,
-    alarmId: held.alarmId,
-    owner: held.owner,
-    scheduledFor: held.scheduledFor,
-    attempt: held.attempt,
-    startedAt: held.claimedAt!,
+    fireId: leased.fireId,
+    alarmId: leased.alarmId,
+    owner: leased.owner,
+    scheduledFor: leased.scheduledFor,
+    attempt: leased.attempt,
+    startedAt: leased.claimedAt!,
     // The clock may have been set back since the claim.
-    finishedAt: Math.max(held.claimedAt!, Math.min(held.leaseUntil!, knownAt)),
+    finishedAt: Math.max(leased.claimedAt!, Math.min(leased.leaseUntil!, knownAt)),
     outcome: 'unknown',
     httpStatus: null,
     error: INTERRUPTED,
-    missedCount: held.missedCount,
+    missedCount: leased.missedCount,
     machineReadyMs: null,
     lateBecause: null,
   };

@@ -27,17 +27,17 @@ export function nextFireAt(state: AlarmState): number | undefined {
 }
 
 /** The deferral to show: of several deferred occurrences, the one that is due first. */
-function heldBack({ occurrences }: AlarmState): AlarmView['held_back'] | null {
+function firstDeferral({ occurrences }: AlarmState): AlarmView['held_back'] | null {
   // A deferred occurrence is later than scheduled. A replica of a version without deferrals may keep a reason when the
   // next occurrence of a series reuses the row; that occurrence is on time.
-  const held = occurrences.flatMap((occurrence) => {
+  const deferrals = occurrences.flatMap((occurrence) => {
     const { heldReason: reason, scheduledFor, leaseUntil } = occurrence;
     const until = nextAttemptAt(occurrence);
     return reason === null || until === undefined || until <= scheduledFor || leaseUntil !== null
       ? []
       : [{ reason, until }];
   });
-  const [first] = held.sort((one, other) => one.until - other.until);
+  const [first] = deferrals.sort((one, other) => one.until - other.until);
   return first ? { reason: first.reason, until: formatInstant(first.until) } : null;
 }
 
@@ -73,7 +73,7 @@ export function viewAlarm(state: AlarmState, now: number): AlarmView {
     urgent: alarm.urgent || null,
     wake_computer: alarm.wakeComputer || null,
     set_by: alarm.setBy === null ? null : { kind: 'person', name: alarm.setBy },
-    held_back: heldBack(state),
+    held_back: firstDeferral(state),
   });
 }
 

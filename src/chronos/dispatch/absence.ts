@@ -14,14 +14,14 @@ import type { AbsenceReason } from '../../wire/alarm.ts';
 
 type Span = { readonly from: number; readonly to: number; readonly because: AbsenceReason };
 
-const BEAT_MS = 2000;
+const HEARTBEAT_MS = 2000;
 /** Tolerance between clocks that are read one after another, and for a late heartbeat. */
 const SLACK_MS = 3000;
 /**
  * Minimum time between two reads of the clocks. Each late fire would otherwise cost a system call, and no sleep is
  * shorter than this.
  */
-const LOOK_AGAIN_MS = 100;
+const READ_INTERVAL_MS = 100;
 /** Recorded intervals. A fire that waits longer than they cover has been late for other reasons since. */
 const REMEMBERED = 16;
 
@@ -31,7 +31,7 @@ export class Absence {
   readonly #file: string | undefined;
   readonly #spans: Span[] = [];
   #cancel: CancelTimer = () => {};
-  #seen: { now: number; monotonic: number; sinceBoot: number };
+  #lastReading: { now: number; monotonic: number; sinceBoot: number };
 
   /**
    * @param folder contains the file; without it only sleeps and stalls are known, because other replicas may have run
@@ -40,10 +40,10 @@ export class Absence {
     this.#clock = clock;
     this.#log = log;
     this.#file = folder === undefined ? undefined : join(folder, 'alive');
-    this.#seen = this.#look();
+    this.#lastReading = this.#read();
     const before = this.#file === undefined ? undefined : statSync(this.#file, { throwIfNoEntry: false })?.mtimeMs;
-    if (before !== undefined) this.#remember({ from: before, to: this.#seen.now, because: 'not_running' });
-    this.#beat();
+    if (before !== undefined) this.#remember({ from: before, to: this.#lastReading.now, because: 'not_running' });
+    this.#heartbeat();
   }
 
   /**
@@ -53,7 +53,7 @@ export class Absence {
   because(dueAt: number): AbsenceReason | undefined {
     // A sleep shows in the wall clock, too. If the wall clock was set back meanwhile, the next heartbeat finds the
     // sleep.
-    if (Math.abs(this.#clock.now() - this.#seen.now) >= LOOK_AGAIN_MS) this.#notice();
+    if (Math.abs(this.#clock.now() - this.#lastReading.now) >= READ_INTERVAL_MS) this.#recordGaps();
     return this.#spans.findLast(({ from, to }) => from <= dueAt && dueAt <= to)?.because;
   }
 
@@ -62,26 +62,26 @@ export class Absence {
     this.#touch();
   }
 
-  #look() {
+  #read() {
     const { now, monotonic, sinceBoot } = this.#clock;
     const clock = this.#clock;
     return { now: now.call(clock), monotonic: monotonic.call(clock), sinceBoot: sinceBoot?.call(clock) ?? 0 };
   }
 
   /** Records a sleep of the computer, or a stall of this process, since the last read. */
-  #notice(): void {
-    const seen = this.#look();
-    const ran = seen.monotonic - this.#seen.monotonic;
-    const slept = seen.sinceBoot - this.#seen.sinceBoot - ran;
-    const because = slept > SLACK_MS ? 'slept' : ran > BEAT_MS + SLACK_MS ? 'stalled' : undefined;
-    if (because !== undefined) this.#remember({ from: this.#seen.now, to: seen.now, because });
-    this.#seen = seen;
+  #recordGaps(): void {
+    const seen = this.#read();
+    const ran = seen.monotonic - this.#lastReading.monotonic;
+    const slept = seen.sinceBoot - this.#lastReading.sinceBoot - ran;
+    const because = slept > SLACK_MS ? 'slept' : ran > HEARTBEAT_MS + SLACK_MS ? 'stalled' : undefined;
+    if (because !== undefined) this.#remember({ from: this.#lastReading.now, to: seen.now, because });
+    this.#lastReading = seen;
   }
 
-  #beat(): void {
-    this.#notice();
+  #heartbeat(): void {
+    this.#recordGaps();
     this.#touch();
-    this.#cancel = this.#clock.after(BEAT_MS, () => this.#beat());
+    this.#cancel = this.#clock.after(HEARTBEAT_MS, () => this.#heartbeat());
   }
 
   #touch(): void {

@@ -11,13 +11,13 @@ const MAX_BATCH = 256;
 /**
  * While the store writes a batch, a second one is sent only from this size on, where it is worth its own round trip.
  */
-const FULL_ENOUGH = 96;
+const SECOND_BATCH_MIN = 96;
 const RETRY_MS = 500;
 
 type Waiting = { completion: Completion; done: () => void };
 
 /** Whether the store may accept the batch later. Any other failure is a defect. */
-function mayPass(error: unknown): boolean {
+function isTemporary(error: unknown): boolean {
   return error instanceof ReveilleError && error.code === 'unavailable' && error.retryable;
 }
 
@@ -26,14 +26,14 @@ export class CompletionBuffer {
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #onFlushed: () => void;
-  readonly #gatherMs: number;
-  readonly #atOnce: number;
+  readonly #batchDelayMs: number;
+  readonly #concurrentBatches: number;
   #waiting: Waiting[] = [];
   #timer: CancelTimer | undefined;
   /** The timer is set to the earliest possible time. */
-  #hurried = false;
+  #isUrgent = false;
   /** Batches that the store is writing. */
-  #underWay = 0;
+  #runningBatches = 0;
   /** The store refused the last batch; the next try waits. */
   #refused = false;
   #stopped = false;
@@ -49,8 +49,8 @@ export class CompletionBuffer {
     log: Logger,
     { gatherMs, atOnce = 1, onFlushed }: { gatherMs: number; atOnce?: number; onFlushed: () => void },
   ) {
-    this.#gatherMs = gatherMs;
-    this.#atOnce = atOnce;
+    this.#batchDelayMs = gatherMs;
+    this.#concurrentBatches = atOnce;
     this.#store = store;
     this.#clock = clock;
     this.#log = log;
@@ -64,7 +64,7 @@ export class CompletionBuffer {
   add(completion: Completion): Promise<void> {
     return new Promise((done) => {
       this.#waiting.push({ completion, done });
-      this.#schedule(this.#gatherMs);
+      this.#schedule(this.#batchDelayMs);
     });
   }
 
@@ -88,11 +88,12 @@ export class CompletionBuffer {
 
   /** Schedules a write of waiting outcomes, at the latest after this time unless a write is running. */
   #schedule(delayMs: number): void {
-    if (this.#stopped || this.#refused || this.#waiting.length === 0 || this.#underWay >= this.#atOnce) return;
-    const isFull = this.#waiting.length >= (this.#underWay === 0 ? MAX_BATCH : FULL_ENOUGH);
-    if (isFull && !this.#hurried) this.#flushAfter(0);
-    else if (!this.#timer && this.#underWay === 0) this.#flushAfter(delayMs);
-    this.#hurried ||= isFull;
+    if (this.#stopped || this.#refused || this.#waiting.length === 0 || this.#runningBatches >= this.#concurrentBatches)
+      return;
+    const isFull = this.#waiting.length >= (this.#runningBatches === 0 ? MAX_BATCH : SECOND_BATCH_MIN);
+    if (isFull && !this.#isUrgent) this.#flushAfter(0);
+    else if (!this.#timer && this.#runningBatches === 0) this.#flushAfter(delayMs);
+    this.#isUrgent ||= isFull;
   }
 
   #flushAfter(delayMs: number): void {
@@ -102,13 +103,13 @@ export class CompletionBuffer {
 
   async #flush(): Promise<void> {
     this.#timer = undefined;
-    this.#hurried = false;
-    if (this.#underWay >= (this.#refused ? 1 : this.#atOnce)) return;
-    this.#underWay++;
+    this.#isUrgent = false;
+    if (this.#runningBatches >= (this.#refused ? 1 : this.#concurrentBatches)) return;
+    this.#runningBatches++;
     const written = this.#write(this.#waiting.splice(0, MAX_BATCH));
     this.#schedule(0);
     const unwritten = await written;
-    this.#underWay--;
+    this.#runningBatches--;
     this.#waiting.unshift(...unwritten);
     this.#refused = unwritten.length > 0;
     if (!this.#refused) this.#schedule(0);
@@ -122,7 +123,7 @@ export class CompletionBuffer {
       await this.#apply(batch);
       return [];
     } catch (error) {
-      if (mayPass(error)) {
+      if (isTemporary(error)) {
         // A store outage loses nothing. The outcomes wait here. If this process dies first, their leases expire and the
         // wakes are repeated under the same fire ids.
         this.#log.error({ err: error, waiting: batch.length }, 'outcomes could not be stored; retrying');

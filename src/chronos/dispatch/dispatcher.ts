@@ -73,7 +73,7 @@ class WakeSignal {
 }
 
 /** Shorter lateness needs no reason. */
-const NOTICED_MS = 1000;
+const UNEXPLAINED_LATENESS_MS = 1000;
 
 export type DispatcherConfig = InFlightBounds & {
   /** How long a claim is valid unless it is renewed. */
@@ -110,7 +110,7 @@ export type DispatcherOptions = {
   lateBecause?: (dueAt: number) => AbsenceReason | undefined;
   onFire?: (report: FireReport) => void;
   /** Called for every wake that the router deferred. */
-  onHold?: () => void;
+  onDeferred?: () => void;
 };
 
 /** Delay before the next read of the store after a failed one. */
@@ -118,17 +118,17 @@ const STORE_RETRY_MS = 250;
 /** Delay before the next claim when something was due but could not be claimed. It doubles up to a tick. */
 const CONTENTION_MS = 3;
 /** Shortest and longest deferral, whatever the router requests: a wrong clock of the router must not lose an alarm. */
-const SHORTEST_HOLD_MS = 1000;
-const LONGEST_HOLD_MS = 48 * 3_600_000;
+const SHORTEST_DEFERRAL_MS = 1000;
+const LONGEST_DEFERRAL_MS = 48 * 3_600_000;
 /** Interval between two requests to the router while it defers a wake: no event reports that a budget was raised. */
-const ASK_AGAIN_MS = 15 * 60_000;
+const DEFERRED_RETRY_MS = 15 * 60_000;
 /** How long an outcome waits for others; longer when the next claim writes it. */
-const GATHER_MS = 5;
-const GATHER_FOR_CLAIM_MS = 10;
+const BATCH_DELAY_MS = 5;
+const BATCH_DELAY_FOR_CLAIM_MS = 10;
 /** Concurrent batches of outcomes to a store that needs a round trip for each. */
-const BATCHES_AT_ONCE = 2;
+const CONCURRENT_BATCHES = 2;
 /** Longest time to store the outcomes of deliveries that a drain has aborted. */
-const GIVE_UP_MS = 1000;
+const STORE_AFTER_DRAIN_MS = 1000;
 
 export class Dispatcher {
   readonly #options: DispatcherOptions;
@@ -138,7 +138,7 @@ export class Dispatcher {
   readonly #wakeSignal: WakeSignal;
   #stopping = false;
   /** Consecutive claims that found nothing although something was due. */
-  #fruitless = 0;
+  #emptyClaims = 0;
   /** The last claim used all free slots, so more is probably due. */
   #backlog = false;
   #loop: Promise<void> | undefined;
@@ -150,8 +150,8 @@ export class Dispatcher {
     this.#wakeSignal = new WakeSignal(clock);
     this.#leases = new LeaseKeeper(store, clock, log, config.leaseMs);
     this.#completions = new CompletionBuffer(store, clock, log, {
-      gatherMs: config.sharedCommits ? GATHER_FOR_CLAIM_MS : GATHER_MS,
-      atOnce: config.sharedCommits ? 1 : BATCHES_AT_ONCE,
+      gatherMs: config.sharedCommits ? BATCH_DELAY_FOR_CLAIM_MS : BATCH_DELAY_MS,
+      atOnce: config.sharedCommits ? 1 : CONCURRENT_BATCHES,
       onFlushed: () => this.#wakeSignal.notify(),
     });
   }
@@ -183,7 +183,7 @@ export class Dispatcher {
     const settled = Promise.resolve(this.#loop).then(() => this.#inFlight.settled());
     await this.#atMost(limitMs, settled);
     await this.#options.waker.close();
-    await this.#atMost(GIVE_UP_MS, settled);
+    await this.#atMost(STORE_AFTER_DRAIN_MS, settled);
     this.#leases.stop();
     this.#completions.stop();
   }
@@ -208,25 +208,25 @@ export class Dispatcher {
 
   async #round(): Promise<void> {
     const { store, clock, config } = this.#options;
-    if (this.#inFlight.room === 0 || (this.#backlog && !this.#inFlight.roomToRefill)) {
+    if (this.#inFlight.freeSlots === 0 || (this.#backlog && !this.#inFlight.canRefill)) {
       this.#backlog = false;
-      return this.#inFlight.refillable(clock);
+      return this.#inFlight.whenRefillable(clock);
     }
     // A signal that arrives during the call to the store is not lost: the sleep below returns at once.
     this.#wakeSignal.reset();
     const next = await store.nextDueAt(this.#inFlight.saturatedOwners());
     const now = clock.now();
     if (next === undefined || next > now) {
-      this.#fruitless = 0;
+      this.#emptyClaims = 0;
       return this.#wakeSignal.sleepUntil(Math.min(next ?? Number.POSITIVE_INFINITY, now + config.tickMs));
     }
     if (await this.#claim()) {
-      this.#fruitless = 0;
+      this.#emptyClaims = 0;
       return;
     }
     // Due, but nothing was claimed: a lease had to be ended, or another replica was faster.
-    const pauseMs = Math.min(CONTENTION_MS * 2 ** this.#fruitless, config.tickMs);
-    this.#fruitless++;
+    const pauseMs = Math.min(CONTENTION_MS * 2 ** this.#emptyClaims, config.tickMs);
+    this.#emptyClaims++;
     await this.#wakeSignal.sleepUntil(clock.now() + pauseMs);
   }
 
@@ -238,7 +238,7 @@ export class Dispatcher {
     await this.#leases.renewOverdue(now);
     if (this.#stopping) return false;
     const leaseUntil = clock.now() + config.leaseMs;
-    const limit = this.#inFlight.room;
+    const limit = this.#inFlight.freeSlots;
     if (config.sharedCommits) this.#completions.flush();
     const claims = await store.claim({
       now,
@@ -258,7 +258,7 @@ export class Dispatcher {
     const { owner, id: alarmId } = claim.alarm;
     const { fireId, fence } = claim.occurrence;
     const key: LeaseKey = { owner, alarmId, fireId, fence };
-    this.#leases.hold(key, leaseUntil);
+    this.#leases.add(key, leaseUntil);
     const attempt = this.#attempt(claim, key)
       .catch((error: unknown) => {
         // Only a defect gets here; the lease expires and the occurrence is retried.
@@ -282,8 +282,8 @@ export class Dispatcher {
     }
     const latenessMs = now - occurrence.scheduledFor;
     if (alarm.maxLatenessSeconds !== null && latenessMs > alarm.maxLatenessSeconds * 1000) {
-      const held = occurrence.heldReason === null ? '' : `; ${occurrence.heldReason}`;
-      const error = `could not start within max_lateness_seconds (${alarm.maxLatenessSeconds}): due ${formatInstant(occurrence.scheduledFor)}, ${latenessMs} ms ago${held}`;
+      const deferral = occurrence.heldReason === null ? '' : `; ${occurrence.heldReason}`;
+      const error = `could not start within max_lateness_seconds (${alarm.maxLatenessSeconds}): due ${formatInstant(occurrence.scheduledFor)}, ${latenessMs} ms ago${deferral}`;
       const missed = attemptRecord(claim, {
         startedAt: now,
         finishedAt: now,
@@ -312,7 +312,7 @@ export class Dispatcher {
       if (leave()) this.#wakeSignal.notify();
     }
     const finishedAt = clock.now();
-    if (result.outcome === 'held') return this.#hold(key, result, finishedAt);
+    if (result.outcome === 'held') return this.#defer(key, result, finishedAt);
     const error = result.outcome === 'delivered' ? null : result.error;
     const record = attemptRecord(claim, {
       startedAt,
@@ -346,16 +346,16 @@ export class Dispatcher {
 
   /** Short lateness gets no reason. */
   #lateBecause({ scheduledFor }: Occurrence, startedAt: number): AbsenceReason | undefined {
-    return startedAt - scheduledFor < NOTICED_MS ? undefined : this.#options.lateBecause?.(scheduledFor);
+    return startedAt - scheduledFor < UNEXPLAINED_LATENESS_MS ? undefined : this.#options.lateBecause?.(scheduledFor);
   }
 
   /** The router defers the wake. It was not attempted, so the ledger has no entry. */
-  async #hold(key: LeaseKey, { until: asked, reason }: Hold, now: number): Promise<void> {
-    const until = Math.min(Math.max(asked, now + SHORTEST_HOLD_MS), now + LONGEST_HOLD_MS);
+  async #defer(key: LeaseKey, { until: requestedUntil, reason }: Hold, now: number): Promise<void> {
+    const until = Math.min(Math.max(requestedUntil, now + SHORTEST_DEFERRAL_MS), now + LONGEST_DEFERRAL_MS);
     this.#options.log.info({ fire_id: key.fireId, until: formatInstant(until), reason }, 'a wake is deferred');
-    const dueAt = Math.min(until, now + ASK_AGAIN_MS);
+    const dueAt = Math.min(until, now + DEFERRED_RETRY_MS);
     await this.#complete(key, null, (state) => settleHeld(state, key.fireId, { until, dueAt, reason }));
-    this.#options.onHold?.();
+    this.#options.onDeferred?.();
   }
 
   #complete(key: LeaseKey, attempt: Attempt | null, settle: Transition): Promise<void> {

@@ -77,32 +77,32 @@ export function wakeAnswer(url: string, settle: (result: WakeResult | Hold) => v
 function wakeResult(url: string, exchange: Exchange): WakeResult | Hold {
   if (exchange.result !== 'answered') {
     const { code } = exchange.error as NodeJS.ErrnoException;
-    const words = `${code ? `${code}: ` : ''}${exchange.error.message}`;
+    const text = `${code ? `${code}: ` : ''}${exchange.error.message}`;
     if (exchange.result === 'unsent') {
-      const error = `the router at ${url} could not be reached (${words})`;
+      const error = `the router at ${url} could not be reached (${text})`;
       return { outcome: 'failed', httpStatus: null, error, final: false };
     }
-    const error = `the router at ${url} did not answer; whether it accepted the wake is not known (${words})`;
+    const error = `the router at ${url} did not answer; whether it accepted the wake is not known (${text})`;
     return { outcome: 'unknown', httpStatus: null, error };
   }
   const { status, headers, body } = exchange;
   const machineReadyMs = wholeNumber(headers[MACHINE_READY_HEADER]);
   const readiness = machineReadyMs === undefined ? {} : { machineReadyMs };
   if (status < 300) return { outcome: 'delivered', httpStatus: status, ...readiness };
-  const text = body.toString('utf8');
-  const message = errorMessageOf(text);
-  const words = storable(
-    message === undefined ? text.slice(0, ERROR_BODY_CHARACTERS) : beginningOf(message, ERROR_BODY_CHARACTERS),
+  const answer = body.toString('utf8');
+  const message = errorMessageOf(answer);
+  const text = storable(
+    message === undefined ? answer.slice(0, ERROR_BODY_CHARACTERS) : beginningOf(message, ERROR_BODY_CHARACTERS),
   );
   // With an invalid header the answer is an ordinary refusal.
-  const heldUntil = status === 429 ? parseInstant(String(headers[HELD_UNTIL_HEADER])) : undefined;
-  if (heldUntil !== undefined) return { outcome: 'held', until: heldUntil, reason: words };
+  const deferredUntil = status === 429 ? parseInstant(String(headers[HELD_UNTIL_HEADER])) : undefined;
+  if (deferredUntil !== undefined) return { outcome: 'held', until: deferredUntil, reason: text };
   // "Retry at once" becomes one second: a receiver that always requests it would use up every attempt in no time.
   const wait = retryAfterOf(headers['retry-after']);
   return {
     outcome: 'failed',
     httpStatus: status,
-    error: `the router answered ${status}: ${words}`,
+    error: `the router answered ${status}: ${text}`,
     final: status === 410,
     ...readiness,
     ...(wait === undefined ? {} : { retryAfterSeconds: Math.max(1, wait) }),

@@ -35,7 +35,7 @@ export class InFlight {
    * How many more may start. Outcomes that are not stored yet count, up to a factor of two: they must not pile up when
    * the store is slower than the wakes.
    */
-  get room(): number {
+  get freeSlots(): number {
     const { concurrency } = this.#bounds;
     return Math.max(0, Math.min(concurrency - this.#size, 2 * concurrency - this.#tracked.size));
   }
@@ -85,15 +85,15 @@ export class InFlight {
   }
 
   /** Whether enough slots are free for a claim to be worth its transaction while more is due than there are slots. */
-  get roomToRefill(): boolean {
-    return this.room >= this.#bounds.concurrency * REFILL_SHARE;
+  get canRefill(): boolean {
+    return this.freeSlots >= this.#bounds.concurrency * REFILL_SHARE;
   }
 
   /**
-   * Resolves when {@link roomToRefill} is true, or when any slot is free and a moment has passed since. A claim for
+   * Resolves when {@link canRefill} is true, or when any slot is free and a moment has passed since. A claim for
    * every single slot would cost a transaction each.
    */
-  refillable(clock: Clock): Promise<void> {
+  whenRefillable(clock: Clock): Promise<void> {
     return new Promise((resolve) => {
       let cancel: CancelTimer | undefined;
       const done = () => {
@@ -101,12 +101,12 @@ export class InFlight {
         this.#onFreed = undefined;
         resolve();
       };
-      const look = () => {
-        if (this.roomToRefill) done();
-        else if (this.room > 0) cancel ??= clock.after(REFILL_MS, done);
+      const check = () => {
+        if (this.canRefill) done();
+        else if (this.freeSlots > 0) cancel ??= clock.after(REFILL_MS, done);
       };
-      this.#onFreed = look;
-      look();
+      this.#onFreed = check;
+      check();
     });
   }
 }

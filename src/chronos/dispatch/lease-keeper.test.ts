@@ -24,7 +24,7 @@ test('a new lease waits for the next renewal, and no lease comes close to its en
   const keeper = new LeaseKeeper(store, clock, silentLogger, LEASE_MS);
   const hold = (fireId: string) => {
     until.set(fireId, clock.now() + LEASE_MS);
-    keeper.hold(keyOf(fireId), clock.now() + LEASE_MS);
+    keeper.add(keyOf(fireId), clock.now() + LEASE_MS);
   };
 
   hold('old');

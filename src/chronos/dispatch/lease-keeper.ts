@@ -4,7 +4,7 @@ import type { Logger } from '../../kit/log/log.ts';
 import type { AlarmStore, LeaseKey } from '../store/store.ts';
 
 /** A lease is not renewed before this share of it has elapsed. */
-const YOUNG_SHARE = 1 / 6;
+const YOUNG_LEASE_SHARE = 1 / 6;
 
 type Lease = { readonly key: LeaseKey; until: number };
 
@@ -13,7 +13,7 @@ export class LeaseKeeper {
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #leaseMs: number;
-  readonly #held = new Map<string, Lease>();
+  readonly #leases = new Map<string, Lease>();
   #timer: CancelTimer | undefined;
   #stopped = false;
 
@@ -25,14 +25,14 @@ export class LeaseKeeper {
   }
 
   /** Renews the lease, which ends at `until`, from now on until {@link release}. */
-  hold(key: LeaseKey, until: number): void {
-    this.#held.set(key.fireId, { key, until });
+  add(key: LeaseKey, until: number): void {
+    this.#leases.set(key.fireId, { key, until });
     this.#timer ??= this.#renewLater();
   }
 
   /** @param key the claim as it was held; a later claim of the same occurrence is not affected */
   release(key: LeaseKey): void {
-    if (this.#held.get(key.fireId)?.key.fence === key.fence) this.#held.delete(key.fireId);
+    if (this.#leases.get(key.fireId)?.key.fence === key.fence) this.#leases.delete(key.fireId);
   }
 
   /**
@@ -42,15 +42,15 @@ export class LeaseKeeper {
    * @throws the errors of the store
    */
   async renewOverdue(now: number): Promise<void> {
-    for (const { until } of this.#held.values()) {
-      if (until <= now) return this.#renew([...this.#held.values()]);
+    for (const { until } of this.#leases.values()) {
+      if (until <= now) return this.#renew([...this.#leases.values()]);
     }
   }
 
   stop(): void {
     this.#stopped = true;
     this.#timer?.();
-    this.#held.clear();
+    this.#leases.clear();
   }
 
   #renewLater(): CancelTimer {
@@ -61,12 +61,12 @@ export class LeaseKeeper {
   async #renewRegularly(): Promise<void> {
     try {
       // A lease that was claimed a moment ago is renewed in the next round, when most of it has elapsed.
-      const young = this.#clock.now() + (1 - YOUNG_SHARE) * this.#leaseMs;
-      await this.#renew([...this.#held.values()].filter(({ until }) => until <= young));
+      const young = this.#clock.now() + (1 - YOUNG_LEASE_SHARE) * this.#leaseMs;
+      await this.#renew([...this.#leases.values()].filter(({ until }) => until <= young));
     } catch (error) {
-      this.#log.warn({ err: error, leases: this.#held.size }, 'leases could not be renewed; retrying');
+      this.#log.warn({ err: error, leases: this.#leases.size }, 'leases could not be renewed; retrying');
     }
-    this.#timer = this.#held.size > 0 && !this.#stopped ? this.#renewLater() : undefined;
+    this.#timer = this.#leases.size > 0 && !this.#stopped ? this.#renewLater() : undefined;
   }
 
   async #renew(leases: readonly Lease[]): Promise<void> {
@@ -80,8 +80,8 @@ export class LeaseKeeper {
       const { fireId, fence } = lease.key;
       if (renewed.has(fireId)) {
         lease.until = until;
-      } else if (this.#held.get(fireId) === lease) {
-        this.#held.delete(fireId);
+      } else if (this.#leases.get(fireId) === lease) {
+        this.#leases.delete(fireId);
         this.#log.warn({ fire_id: fireId, fence }, 'lease lost; another replica may repeat this wake');
       }
     }

@@ -22,7 +22,7 @@ import { nextFireAt, viewAlarm } from '../alarm/view.ts';
 import { personOf } from '../auth/principal.ts';
 import { tooManyActive, tooManyBytes, tooManyStored } from '../store/limits.ts';
 import { createAlarmIds } from './alarm-id.ts';
-import type { Standing } from './floods.ts';
+import type { Trust } from './floods.ts';
 import { refuseBody, refuseQuery } from './no-arguments.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
 import { type ChronosService, callerOf, ownerOfRequest } from './service.ts';
@@ -53,29 +53,29 @@ function created(state: AlarmState, deduped: boolean): AlarmCreated {
 }
 
 /** The answer to a request with the key of an existing alarm: that alarm, when the request defines the same. */
-function repeated(earlier: AlarmState, asked: Alarm): AlarmCreated {
-  const differing = differingFields(earlier.alarm, asked);
+function repeated(earlier: AlarmState, requested: Alarm): AlarmCreated {
+  const differing = differingFields(earlier.alarm, requested);
   if (differing.length === 0) return created(earlier, true);
   throw new ReveilleError(
     'conflict',
-    `idempotency_key ${JSON.stringify(asked.idempotencyKey)} belongs to alarm ${earlier.alarm.id}, which differs in ${differing.join(', ')}; use another key, or edit that alarm`,
+    `idempotency_key ${JSON.stringify(requested.idempotencyKey)} belongs to alarm ${earlier.alarm.id}, which differs in ${differing.join(', ')}; use another key, or edit that alarm`,
   );
 }
 
 /** How many cancelled alarms are deleted at most to free storage for a new one. */
-const FORGOTTEN_FOR_ONE = 100;
+const DELETED_PER_CREATE = 100;
 
 /** The delivered attempt is searched among this many latest attempts at an alarm. */
-const ATTEMPTS_OF_A_FIRE = 100;
+const ATTEMPTS_SEARCHED = 100;
 
-type Caller = { owner: string; publicKey: string; standing: Standing };
+type Caller = { owner: string; publicKey: string; standing: Trust };
 
 async function createAlarm(
-  { store, clock, limits, floods, onDue }: ChronosService,
+  { store, clock, limits, floods: admission, onDue }: ChronosService,
   {
     id,
     owner,
-    standing,
+    standing: trust,
     person,
     body,
   }: { id: (now: number) => string; person: string | undefined; body: Record<string, unknown> } & Omit<
@@ -94,14 +94,14 @@ async function createAlarm(
     if (earlier) return repeated(earlier, alarm);
     throw refusal;
   }
-  const bounds = { ...(await floods?.storeLimits(standing)), maxActive: limits.maxActiveAlarms };
+  const bounds = { ...(await admission?.storeLimits(trust)), maxActive: limits.maxActiveAlarms };
   let answer = await store.create({ alarm, occurrence }, bounds);
   // Cancelled alarms are deleted first, before a request is refused.
-  if (answer.result === 'too_much' && (await store.forgetCancelled(owner, FORGOTTEN_FOR_ONE)) > 0)
+  if (answer.result === 'too_much' && (await store.forgetCancelled(owner, DELETED_PER_CREATE)) > 0)
     answer = await store.create({ alarm, occurrence }, bounds);
   switch (answer.result) {
     case 'created':
-      floods?.grew(storedBytes(alarm));
+      admission?.recordStored(storedBytes(alarm));
       onDue(occurrence.dueAt!);
       return created(answer.state, false);
     case 'too_many':
@@ -117,12 +117,16 @@ async function createAlarm(
 
 /** All `/v1/alarms` routes except the list and the ledger. */
 export function alarmRoutes(app: HttpApp, service: ChronosService): void {
-  const { store, clock, limits, floods } = service;
+  const { store, clock, limits, floods: admission } = service;
   const id = service.alarmIds ?? createAlarmIds();
 
   /** Applies a transition to the alarm in the path and wakes the dispatcher for its next occurrence. */
-  const change = async (c: HttpContext, { owner, standing }: Caller, transition: Transition): Promise<AlarmState> => {
-    const bounds = { ...(await floods?.storeLimits(standing)), maxActive: limits.maxActiveAlarms };
+  const change = async (
+    c: HttpContext,
+    { owner, standing: trust }: Caller,
+    transition: Transition,
+  ): Promise<AlarmState> => {
+    const bounds = { ...(await admission?.storeLimits(trust)), maxActive: limits.maxActiveAlarms };
     const state = await store.update(owner, alarmIdOf(c), transition, bounds);
     if (!state) throw alarmNotFound();
     for (const { dueAt } of state.occurrences) if (dueAt !== null) service.onDue(dueAt);
@@ -130,7 +134,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
   };
 
   /** The person who makes the request; `undefined`: the agent itself. */
-  const personWho = (c: HttpContext, { owner, publicKey }: Caller) =>
+  const personOfRequest = (c: HttpContext, { owner, publicKey }: Caller) =>
     personOf(
       c.req.header(PERSON_HEADER),
       { method: c.req.method, path: c.req.path, body: bodyBytes(c) },
@@ -141,7 +145,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
   /** The caller, once the limits admit its request. */
   const enter = async (c: HttpContext, gate: 'creates' | 'triggers'): Promise<Caller> => {
     const caller = await callerOf(service, c);
-    floods?.enter(gate, caller.owner, caller.standing);
+    admission?.enter(gate, caller.owner, caller.standing);
     return caller;
   };
 
@@ -156,7 +160,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
   serve(app, CHRONOS_ROUTES.createAlarm, async (c) => {
     const caller = await enter(c, 'creates');
     const body = await readJson(c, { raw: RAW_ALARM_FIELDS });
-    return sendOk(c, await createAlarm(service, { id, ...caller, person: personWho(c, caller), body }));
+    return sendOk(c, await createAlarm(service, { id, ...caller, person: personOfRequest(c, caller), body }));
   });
 
   serve(app, CHRONOS_ROUTES.getAlarm, async (c) => {
@@ -171,7 +175,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const caller = await enter(c, 'creates');
     const patch = parseOrThrow(alarmPatchSchema, await readJson(c, { raw: RAW_ALARM_FIELDS }));
     const now = clock.now();
-    const person = personWho(c, caller);
+    const person = personOfRequest(c, caller);
     return sendOk(
       c,
       viewAlarm(await change(c, caller, (state) => editAlarm(state, patch, now, { ...limits, person })), now),
@@ -186,10 +190,10 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const caller = await enter(c, 'creates');
     await refuseBody(c);
     const now = clock.now();
-    const attempts = await store.attempts(caller.owner, alarmIdOf(c), { limit: ATTEMPTS_OF_A_FIRE });
+    const attempts = await store.attempts(caller.owner, alarmIdOf(c), { limit: ATTEMPTS_SEARCHED });
     const fireIds = [...new Set(attempts.map(({ fireId }) => fireId))];
-    const receipts = fireIds.length > 0 ? await store.receiptsOf(caller.owner, alarmIdOf(c), fireIds) : [];
-    const lastTurn = lastTurnOf(attempts, receipts);
+    const reports = fireIds.length > 0 ? await store.receiptsOf(caller.owner, alarmIdOf(c), fireIds) : [];
+    const lastTurn = lastTurnOf(attempts, reports);
     return sendOk(c, viewAlarm(await change(c, caller, (state) => redriveAlarm(state, now, lastTurn)), now));
   });
 

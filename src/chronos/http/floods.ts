@@ -13,18 +13,18 @@ import type { AgentKey, AlarmStore, PinLimits, StoreLimits, StoreUsage } from '.
  * The trust in a caller. `stranger`: nothing is proved. `fresh`: a key pinned by trust on first use within the hour.
  * `known`: a key pinned before. `enrolled`: an operator enrolled the key.
  */
-export type Standing = 'stranger' | 'fresh' | 'known' | 'enrolled';
+export type Trust = 'stranger' | 'fresh' | 'known' | 'enrolled';
 
 const HOUR_MS = 3_600_000;
 
-export function standingOf(key: AgentKey | undefined, now: number): Standing {
+export function trustOf(key: AgentKey | undefined, now: number): Trust {
   if (!key || key.revokedAt !== null) return 'stranger';
   if (key.source === 'enrolled') return 'enrolled';
   return now - key.enrolledAt < HOUR_MS ? 'fresh' : 'known';
 }
 
 /** The part of a common bucket that each level of trust must leave. */
-const FLOOR: Record<Standing, number> = { stranger: 0.5, fresh: 0.5, known: 0.25, enrolled: 0 };
+const FLOOR: Record<Trust, number> = { stranger: 0.5, fresh: 0.5, known: 0.25, enrolled: 0 };
 
 /** Requests per minute; as many may come at once after a pause. 0: no limit. */
 export type Rate = { perMinute: number; inAll: number };
@@ -80,13 +80,13 @@ export class Gate {
   }
 
   /** Takes one token. If there is none, returns the seconds to wait and whose limit was reached. */
-  enter(client: string, standing: Standing): { waitSeconds: number; whose: 'own' | 'all' } | undefined {
+  enter(client: string, trust: Trust): { waitSeconds: number; whose: 'own' | 'all' } | undefined {
     const now = this.#clock.monotonic();
     const { perMinute, inAll } = this.#rate;
     const own = perMinute === 0 ? undefined : this.#bucketOf(client, now);
     const ownWait = own?.waitMs(0, now) ?? 0;
     if (ownWait > 0) return { waitSeconds: Math.ceil(ownWait / 1000), whose: 'own' };
-    const allWait = inAll === 0 ? 0 : this.#all.waitMs(FLOOR[standing], now);
+    const allWait = inAll === 0 ? 0 : this.#all.waitMs(FLOOR[trust], now);
     if (allWait > 0) return { waitSeconds: Math.ceil(allWait / 1000), whose: 'all' };
     own?.take();
     if (inAll > 0) this.#all.take();
@@ -122,11 +122,11 @@ export type FloodBounds = {
  * Part of the store is for owners with few alarms: each known owner may use an equal share of it, whatever the others
  * store.
  */
-const SHARED_OUT = 0.4;
+const SHARED_PART = 0.4;
 /** Interval between two reads of the store's size. Between them, new alarms of this process are added. */
 const USAGE_AGE_MS = 30_000;
 
-const WORDS = {
+const RATE_TEXTS = {
   challenges: { settings: 'CHRONOS_CHALLENGES_PER_MINUTE', what: 'proofs of identity' },
   creates: { settings: 'CHRONOS_CREATES_PER_MINUTE', what: 'new and changed alarms' },
   triggers: { settings: 'CHRONOS_TRIGGERS_PER_MINUTE', what: 'triggers' },
@@ -137,15 +137,15 @@ export class Floods {
   readonly bounds: FloodBounds;
   readonly #store: Pick<AlarmStore, 'usage'>;
   readonly #clock: Clock;
-  readonly #gates: Record<keyof typeof WORDS, Gate>;
+  readonly #rateLimits: Record<keyof typeof RATE_TEXTS, Gate>;
   #usage: StoreUsage | undefined;
-  #asked: { at: number; answer: Promise<StoreUsage> } | undefined;
+  #pendingUsage: { at: number; answer: Promise<StoreUsage> } | undefined;
 
   constructor(bounds: FloodBounds, store: Pick<AlarmStore, 'usage'>, clock: Clock) {
     this.bounds = bounds;
     this.#store = store;
     this.#clock = clock;
-    this.#gates = {
+    this.#rateLimits = {
       challenges: new Gate(bounds.challenges, clock),
       creates: new Gate(bounds.creates, clock),
       triggers: new Gate(bounds.triggers, clock),
@@ -155,12 +155,12 @@ export class Floods {
   /**
    * @throws OverBound when the client, or all of them together, exceed a rate
    */
-  enter(gate: keyof typeof WORDS, client: string, standing: Standing): void {
-    const refused = this.#gates[gate].enter(client, standing);
-    if (!refused) return;
-    const { settings, what } = WORDS[gate];
-    const [who, setting] = refused.whose === 'own' ? ['you ask', settings] : ['all clients ask', `${settings}_IN_ALL`];
-    const { waitSeconds: retryAfterSeconds } = refused;
+  enter(gate: keyof typeof RATE_TEXTS, client: string, trust: Trust): void {
+    const refusal = this.#rateLimits[gate].enter(client, trust);
+    if (!refusal) return;
+    const { settings, what } = RATE_TEXTS[gate];
+    const [who, setting] = refusal.whose === 'own' ? ['you ask', settings] : ['all clients ask', `${settings}_IN_ALL`];
+    const { waitSeconds: retryAfterSeconds } = refusal;
     throw new OverBound(
       gate,
       `${who} for ${what} faster than ${setting} allows; send it again in ${retryAfterSeconds} s`,
@@ -169,37 +169,37 @@ export class Floods {
   }
 
   /** How much this owner may store at present. The limit on active alarms is separate. */
-  async storeLimits(standing: Standing): Promise<Required<StoreLimits>> {
+  async storeLimits(trust: Trust): Promise<Required<StoreLimits>> {
     const { stored, bytesInAll } = this.bounds;
     if (bytesInAll === 0) return stored;
     const { bytes, owners } = await this.usage();
-    const common = bytesInAll * (1 - SHARED_OUT) * (1 - FLOOR[standing]);
+    const common = bytesInAll * (1 - SHARED_PART) * (1 - FLOOR[trust]);
     if (bytes < common) return stored;
-    const share = standing === 'fresh' || standing === 'stranger' ? 0 : (bytesInAll * SHARED_OUT) / Math.max(1, owners);
+    const share = trust === 'fresh' || trust === 'stranger' ? 0 : (bytesInAll * SHARED_PART) / Math.max(1, owners);
     return { ...stored, maxBytes: Math.min(stored.maxBytes, share) };
   }
 
   /** Adds a stored alarm to the counts. */
-  grew(bytes: number): void {
+  recordStored(bytes: number): void {
     if (this.#usage) this.#usage = { ...this.#usage, alarms: this.#usage.alarms + 1, bytes: this.#usage.bytes + bytes };
   }
 
   /** The stored amount: at most half a minute old, plus the alarms that this process has stored since. */
   async usage(): Promise<StoreUsage> {
     const now = this.#clock.monotonic();
-    if (!this.#asked || now - this.#asked.at >= USAGE_AGE_MS) {
+    if (!this.#pendingUsage || now - this.#pendingUsage.at >= USAGE_AGE_MS) {
       const answer = this.#store.usage();
-      this.#asked = { at: now, answer };
+      this.#pendingUsage = { at: now, answer };
       answer.then(
         (usage) => {
           this.#usage = usage;
         },
         () => {
           // The waiting callers get the error; the next call reads again.
-          this.#asked = undefined;
+          this.#pendingUsage = undefined;
         },
       );
     }
-    return this.#usage ?? this.#asked.answer;
+    return this.#usage ?? this.#pendingUsage.answer;
   }
 }

@@ -13,9 +13,9 @@ import { alarmListRoutes } from './alarm-list-routes.ts';
 import { alarmRoutes } from './alarm-routes.ts';
 import { fireRoutes } from './fire-routes.ts';
 import { refuseQuery } from './no-arguments.ts';
-import { FIRES_PATH, receiptRoutes } from './receipt-routes.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
 import type { ChronosService } from './service.ts';
+import { FIRES_PATH, turnReportRoutes } from './turn-report-routes.ts';
 
 export type ChronosServerOptions = {
   host: string;
@@ -23,7 +23,7 @@ export type ChronosServerOptions = {
   /** Accepted `Host` values besides loopback names and `host`. */
   allowedHosts?: readonly string[];
   /** Limits and certificate of the listener. */
-  door?: Door | undefined;
+  listener?: Door | undefined;
   /** Without it, only health, readiness and metrics are served. */
   service: ChronosService | undefined;
   /** Identifies the signer of a turn report; without it, no reports are accepted. */
@@ -40,7 +40,7 @@ export function startChronosServer({
   host,
   port,
   allowedHosts = [],
-  door,
+  listener: door,
   service,
   receipts,
   ready,
@@ -80,7 +80,7 @@ export function startChronosServer({
       alarmRoutes(app, service);
       alarmListRoutes(app, service);
       fireRoutes(app, service);
-      if (receipts) receiptRoutes(app, service, { ring: receipts, log });
+      if (receipts) turnReportRoutes(app, service, { ring: receipts, log });
     },
   });
 }

@@ -8,7 +8,7 @@ import { acceptedKey, type EnrollmentMode } from '../auth/enrollment.ts';
 import { readPrincipalToken } from '../auth/principal.ts';
 import type { Bound } from '../store/limits.ts';
 import type { AlarmStore } from '../store/store.ts';
-import { type Floods, type Standing, standingOf } from './floods.ts';
+import { type Floods, type Trust, trustOf } from './floods.ts';
 
 export type ChronosService = {
   store: AlarmStore;
@@ -46,12 +46,12 @@ export type ChronosService = {
 export async function callerOf(
   service: ChronosService,
   c: HttpContext,
-): Promise<{ owner: string; publicKey: string; standing: Standing }> {
+): Promise<{ owner: string; publicKey: string; standing: Trust }> {
   const { store, clock, auth } = service;
   const now = clock.now();
   const principal = readPrincipalToken(c.req.header(PRINCIPAL_HEADER) ?? '', now, auth.principalSecret);
   const key = principal && (await acceptedKey(store, principal.owner, principal.publicKey, auth.enrollment));
-  if (key) return { owner: key.owner, publicKey: key.publicKey, standing: standingOf(key, now) };
+  if (key) return { owner: key.owner, publicKey: key.publicKey, standing: trustOf(key, now) };
   throw new ReveilleError(
     'unauthorized',
     'X-Chronos-Agent must carry a principal token that is still valid; prove your identity again to get one',

@@ -91,7 +91,7 @@ export const ATTEMPT_COLUMNS: Columns<Attempt> = {
   lateBecause: text('late_because'),
 };
 
-export const RECEIPT_COLUMNS: Columns<FireReceipt> = {
+export const TURN_REPORT_COLUMNS: Columns<FireReceipt> = {
   owner: text('owner'),
   alarmId: text('alarm_id'),
   fireId: text('fire_id'),

@@ -4,7 +4,7 @@ import { type AlarmState, storedBytes } from '../alarm/alarm.ts';
 import type { PinLimits, StoreLimits } from './store.ts';
 
 /** It is unknown when a waiting alarm will have fired: retry after this time. */
-const LOOK_AGAIN_SECONDS = 60;
+const RETRY_SECONDS = 60;
 const HOUR_SECONDS = 3600;
 const HOUR_MS = 3_600_000;
 
@@ -34,7 +34,7 @@ export function tooManyActive(active: number): OverBound {
   return new OverBound(
     'active_alarms',
     `you have ${active} waiting alarms, the allowed maximum; cancel some before you set more`,
-    { retryAfterSeconds: LOOK_AGAIN_SECONDS, retryable: false },
+    { retryAfterSeconds: RETRY_SECONDS, retryable: false },
   );
 }
 
@@ -62,7 +62,7 @@ function tooManyTriggers(max: number): OverBound {
   return new OverBound(
     'waiting_triggers',
     `${max} triggers of your alarms are waiting, the allowed maximum (CHRONOS_MAX_WAITING_TRIGGERS)`,
-    { retryAfterSeconds: LOOK_AGAIN_SECONDS },
+    { retryAfterSeconds: RETRY_SECONDS },
   );
 }
 
@@ -79,7 +79,7 @@ export function checkPins({ pinned, keys }: { pinned: number; keys: number }, li
     throw new OverBound(
       'new_owners',
       `${limits.perHour} new agents were added within an hour, the allowed maximum (CHRONOS_NEW_OWNERS_PER_HOUR); try later, or have an operator enrol this one with "reveille agent enroll"`,
-      { retryAfterSeconds: LOOK_AGAIN_SECONDS },
+      { retryAfterSeconds: RETRY_SECONDS },
     );
   if (keys >= limits.keysInAll)
     throw new OverBound(
@@ -90,13 +90,13 @@ export function checkPins({ pinned, keys }: { pinned: number; keys: number }, li
 }
 
 /** How much a transition adds to its owner's totals. */
-export type Growth = { opens: boolean; bytes: number; triggers: number };
+export type StorageIncrease = { opens: boolean; bytes: number; triggers: number };
 
 const isOpen = ({ alarm: { status } }: AlarmState) => status === 'active' || status === 'paused';
 const waitingTriggers = ({ occurrences }: AlarmState) =>
   occurrences.filter(({ source, dueAt }) => source === 'trigger' && dueAt !== null).length;
 
-export function growthOf(stored: AlarmState, wanted: AlarmState): Growth {
+export function growthOf(stored: AlarmState, wanted: AlarmState): StorageIncrease {
   const [before, after] = [stored.alarm, wanted.alarm];
   const sameTexts =
     before.wakeMessage === after.wakeMessage && before.payload === after.payload && before.label === after.label;
@@ -108,10 +108,10 @@ export function growthOf(stored: AlarmState, wanted: AlarmState): Growth {
 }
 
 /** The owner's current totals. */
-export type Held = { active: number; bytes: number; triggers: number };
+export type OwnerTotals = { active: number; bytes: number; triggers: number };
 
 /** Whether the owner's totals must be read to check the limits. */
-export function comesNearer({ opens, bytes, triggers }: Growth, limits: StoreLimits): boolean {
+export function needsTotals({ opens, bytes, triggers }: StorageIncrease, limits: StoreLimits): boolean {
   return (
     (opens && limits.maxActive !== undefined) ||
     (bytes > 0 && limits.maxBytes !== undefined) ||
@@ -122,10 +122,15 @@ export function comesNearer({ opens, bytes, triggers }: Growth, limits: StoreLim
 /**
  * @throws OverBound when the owner would exceed a limit
  */
-export function checkGrowth({ opens, bytes, triggers }: Growth, limits: StoreLimits, held: Held): void {
+export function checkGrowth(
+  { opens, bytes, triggers }: StorageIncrease,
+  limits: StoreLimits,
+  totals: OwnerTotals,
+): void {
   const { maxActive, maxBytes, maxTriggers } = limits;
-  if (opens && maxActive !== undefined && held.active >= maxActive) throw tooManyActive(held.active);
-  if (bytes > 0 && maxBytes !== undefined && held.bytes + bytes > maxBytes) throw tooManyBytes(held.bytes, maxBytes);
-  if (triggers > 0 && maxTriggers !== undefined && held.triggers + triggers > maxTriggers)
+  if (opens && maxActive !== undefined && totals.active >= maxActive) throw tooManyActive(totals.active);
+  if (bytes > 0 && maxBytes !== undefined && totals.bytes + bytes > maxBytes)
+    throw tooManyBytes(totals.bytes, maxBytes);
+  if (triggers > 0 && maxTriggers !== undefined && totals.triggers + triggers > maxTriggers)
     throw tooManyTriggers(maxTriggers);
 }

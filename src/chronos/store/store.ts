@@ -56,7 +56,7 @@ export type AlarmFilter = {
 export const SEARCH_STEP = 1000;
 
 /** A text in the form that {@link AlarmStore.search} compares. */
-export const inSmallLetters = (text: string) => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
+export const lowerCaseAscii = (text: string) => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 
 /** The criteria of {@link AlarmStore.search}. */
 export type AlarmSearch = AlarmFilter & {
@@ -137,7 +137,7 @@ export type AgentKey = {
 export type PinLimits = { perHour: number; keysInAll: number };
 
 /** Epoch milliseconds: the earliest of all, which may be past, and the earliest after a given instant. */
-export type Wakings = { first?: number; later?: number };
+export type ComputerWakes = { first?: number; later?: number };
 
 export type AlarmStore = {
   /**
@@ -300,7 +300,7 @@ export type AlarmStore = {
    * When alarms with `wakeComputer` are due, or their deferral ends. Occurrences with several failed attempts do not
    * count, so that no computer is woken repeatedly in vain. Only a store of a single computer implements this.
    */
-  wakings?(after: number): Promise<Wakings>;
+  wakings?(after: number): Promise<ComputerWakes>;
 
   /**
    * The number of occurrences with `dueAt <= now` and without a lease; counting stops at `atMost`, so that a backlog

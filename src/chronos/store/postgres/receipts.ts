@@ -1,6 +1,6 @@
 /** Turn reports of fires. */
 import type { TurnStage } from '../../../wire/receipt.ts';
-import { ATTEMPTS_LOOKED_AT, type FireReceipt } from '../../alarm/course.ts';
+import { ATTEMPTS_READ, type FireReceipt } from '../../alarm/course.ts';
 import type { FireReceipts } from '../store.ts';
 import type { Buckets } from './buckets.ts';
 import type { Executor, PrimaryPool } from './pool.ts';
@@ -17,7 +17,7 @@ const FIRE = `
     UNION ALL
     SELECT 1 FROM (
       SELECT fire_id FROM fire_attempts WHERE bucket = $1 AND owner = $2 AND alarm_id = $3 AND started_at >= $5
-      ORDER BY started_at, fire_id, attempt LIMIT ${ATTEMPTS_LOOKED_AT}
+      ORDER BY started_at, fire_id, attempt LIMIT ${ATTEMPTS_READ}
     ) AS tried WHERE fire_id = $4`;
 
 const HAS_FIRE = statement('has_fire', `SELECT EXISTS (${FIRE})`);

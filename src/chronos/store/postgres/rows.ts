@@ -9,7 +9,7 @@ import {
   type Member,
   OCCURRENCE_COLUMNS,
   OWNER_COLUMNS,
-  RECEIPT_COLUMNS,
+  TURN_REPORT_COLUMNS,
 } from '../columns.ts';
 import type { Row } from './statement.ts';
 
@@ -125,7 +125,7 @@ export const OCCURRENCE = new Shape(OCCURRENCE_COLUMNS);
 
 export const ATTEMPT = new Shape(ATTEMPT_COLUMNS);
 
-export const RECEIPT = new Shape(RECEIPT_COLUMNS);
+export const RECEIPT = new Shape(TURN_REPORT_COLUMNS);
 
 export const AGENT_KEY = new Shape(AGENT_KEY_COLUMNS);
 

@@ -6,8 +6,8 @@ import {
   type AlarmFilter,
   type AlarmSearch,
   type Claim,
-  inSmallLetters,
   type LeaseKey,
+  lowerCaseAscii,
   SEARCH_STEP,
   type UpcomingRequest,
 } from '../store.ts';
@@ -107,8 +107,8 @@ const SEARCH = statement(
 );
 
 const holds = (text: string, { label, wakeMessage }: Alarm) => {
-  const wanted = inSmallLetters(text);
-  return [label, wakeMessage].some((held) => inSmallLetters(held).includes(wanted));
+  const wanted = lowerCaseAscii(text);
+  return [label, wakeMessage].some((held) => lowerCaseAscii(held).includes(wanted));
 };
 
 export async function search(

@@ -3,7 +3,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { ReveilleError } from '../../../wire/errors.ts';
 import { type AlarmState, storedBytes, type Transition } from '../../alarm/alarm.ts';
 import { checkAttempt, checkTransition, withoutLease } from '../difference.ts';
-import { checkGrowth, comesNearer, growthOf } from '../limits.ts';
+import { checkGrowth, growthOf, needsTotals } from '../limits.ts';
 import type { Completion, CompletionResult, CreateResult, NewAlarm, StoreLimits } from '../store.ts';
 import { isOpen } from './owners.ts';
 import { prepareQuery } from './statements.ts';
@@ -63,13 +63,13 @@ export function prepareUpdateAlarm(tables: Tables) {
     const { ownerSeq } = stored.place;
     const wanted = transition(stored.state);
     checkTransition(stored.state, wanted);
-    const growth = growthOf(stored.state, wanted);
-    if (comesNearer(growth, limits)) {
+    const increase = growthOf(stored.state, wanted);
+    if (needsTotals(increase, limits)) {
       const { open: active, bytes } = tables.owners.held(ownerSeq);
-      checkGrowth(growth, limits, { active, bytes, triggers: tables.owners.waitingTriggers(ownerSeq) });
+      checkGrowth(increase, limits, { active, bytes, triggers: tables.owners.waitingTriggers(ownerSeq) });
     }
     const opened = tables.write(stored, wanted);
-    tables.owners.grow(ownerSeq, opened, { alarms: 0, bytes: growth.bytes });
+    tables.owners.grow(ownerSeq, opened, { alarms: 0, bytes: increase.bytes });
     return wanted;
   };
 }

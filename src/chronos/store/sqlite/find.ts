@@ -1,7 +1,7 @@
 /** Finds an owner's alarms by their text, and by when they fire. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { AlarmState } from '../../alarm/alarm.ts';
-import { type AlarmSearch, SEARCH_STEP, type UpcomingRequest, type Wakings } from '../store.ts';
+import { type AlarmSearch, type ComputerWakes, SEARCH_STEP, type UpcomingRequest } from '../store.ts';
 import { LIMIT, prepareQuery } from './statements.ts';
 import type { Tables } from './tables.ts';
 
@@ -59,7 +59,7 @@ export function prepareFind(db: DatabaseSync, tables: Tables) {
        SELECT max(o.due_at, coalesce(o.held_until, o.due_at)) AS at
        FROM alarms AS a INDEXED BY alarms_waking CROSS JOIN owed AS o ON o.alarm = a.seq
        WHERE a.wake_computer = 1 AND o.due_at IS NOT NULL AND o.attempt < ${ATTEMPTS_WOKEN_FOR})`,
-    ([first, later]): Wakings => ({
+    ([first, later]): ComputerWakes => ({
       ...(first === null ? {} : { first: first as number }),
       ...(later === null ? {} : { later: later as number }),
     }),
@@ -75,7 +75,7 @@ export function prepareFind(db: DatabaseSync, tables: Tables) {
       return { found: ids.map(stateOf(owner)), reached: ids.length === limit ? ids.at(-1)! : end };
     },
 
-    wakings: (after: number): Wakings => wakings.get(after)!,
+    wakings: (after: number): ComputerWakes => wakings.get(after)!,
 
     upcoming(owner: string, { until = Number.MAX_SAFE_INTEGER, after, limit }: UpcomingRequest): AlarmState[] {
       const number = tables.owners.seqOf(owner);

@@ -2,12 +2,12 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { partsOfFireId } from '../../../wire/fire-id.ts';
 import type { TurnStage } from '../../../wire/receipt.ts';
-import { ATTEMPTS_LOOKED_AT, type FireReceipt } from '../../alarm/course.ts';
-import { RECEIPT_COLUMNS } from '../columns.ts';
+import { ATTEMPTS_READ, type FireReceipt } from '../../alarm/course.ts';
+import { TURN_REPORT_COLUMNS } from '../columns.ts';
 import type { FireReceipts } from '../store.ts';
 import { LIMIT, prepareQuery, shapeOf } from './statements.ts';
 
-const RECEIPT = shapeOf(RECEIPT_COLUMNS);
+const RECEIPT = shapeOf(TURN_REPORT_COLUMNS);
 
 export function prepareReceipts(db: DatabaseSync) {
   const owed = prepareQuery(
@@ -21,12 +21,12 @@ export function prepareReceipts(db: DatabaseSync) {
     db,
     `SELECT 1 FROM (
        SELECT f.scheduled_for FROM alarms AS a CROSS JOIN ledger AS f ON f.alarm = a.seq
-       WHERE a.owner = ? AND a.id = ? AND f.started_at >= ? ORDER BY f.started_at LIMIT ${ATTEMPTS_LOOKED_AT})
+       WHERE a.owner = ? AND a.id = ? AND f.started_at >= ? ORDER BY f.started_at LIMIT ${ATTEMPTS_READ})
      WHERE scheduled_for = ? LIMIT 1`,
     () => true,
   );
   const insert = db.prepare(`
-    INSERT INTO fire_receipts (${RECEIPT.columns}) VALUES (${Object.keys(RECEIPT_COLUMNS)
+    INSERT INTO fire_receipts (${RECEIPT.columns}) VALUES (${Object.keys(TURN_REPORT_COLUMNS)
       .map(() => '?')
       .join(', ')})
     ON CONFLICT (owner, alarm_id, fire_id, stage) DO UPDATE SET at = excluded.at, error = excluded.error,

@@ -17,7 +17,7 @@ import type { ChronosService } from './service.ts';
 /** Paths under it need no transport token: a machine has only its own secret. */
 export const FIRES_PATH = '/v1/fires/';
 
-export type ReceiptRoutesOptions = { ring: KeyRing; log: Logger };
+export type TurnReportRoutesOptions = { ring: KeyRing; log: Logger };
 
 /** One answer for a fire that does not exist, is another user's, or has an invalid name. */
 function fireNotFound(): ReveilleError {
@@ -30,10 +30,10 @@ function fireIdOf(c: HttpContext): string {
   return fireId.data;
 }
 
-export function receiptRoutes(
+export function turnReportRoutes(
   app: HttpApp,
   { store, clock }: ChronosService,
-  { ring, log }: ReceiptRoutesOptions,
+  { ring, log }: TurnReportRoutesOptions,
 ): void {
   serve(app, CHRONOS_ROUTES.postReceipts, async (c) => {
     const fireId = fireIdOf(c);
