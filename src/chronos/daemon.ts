@@ -47,7 +47,7 @@ export type RunningChronos = {
   close(): Promise<void>;
 };
 
-type StoreOptions = Pick<ChronosOptions, 'config' | 'clock' | 'log'> & { onHint: (dueAt: number) => void };
+type StoreOptions = Pick<ChronosOptions, 'config' | 'clock' | 'log'> & { onRemoteDue: (dueAt: number) => void };
 
 const MIB = 1024 * 1024;
 
@@ -73,7 +73,7 @@ function admissionSettings(config: ChronosConfig): FloodBounds {
 }
 
 /** The store that the configuration names: PostgreSQL when there is a URI, otherwise a file in the data folder. */
-async function openStore({ config, clock, log, onHint }: StoreOptions): Promise<EventualStore> {
+async function openStore({ config, clock, log, onRemoteDue: onHint }: StoreOptions): Promise<EventualStore> {
   const { CHRONOS_POSTGRES_URI: uri, CHRONOS_POSTGRES_POOL: poolSize, CHRONOS_POSTGRES_BUCKETS: buckets } = config;
   if (uri === undefined) {
     const store = openSqliteStore({ path: join(config.CHRONOS_DATA_DIR, 'chronos.db'), clock, log });
@@ -93,7 +93,12 @@ async function openStore({ config, clock, log, onHint }: StoreOptions): Promise<
 export async function startChronos({ config, clock, log, onFire, heldUntil }: ChronosOptions): Promise<RunningChronos> {
   for (const name of missingSecrets(config))
     log.warn({ variable: name }, `${name} is not set; running without it (CHRONOS_DEV=1)`);
-  const { store: bare, opened } = await openStore({ config, clock, log, onHint: (dueAt) => dispatcher.hint(dueAt) });
+  const { store: bare, opened } = await openStore({
+    config,
+    clock,
+    log,
+    onRemoteDue: (dueAt) => dispatcher.hint(dueAt),
+  });
   // All replicas use their store's clock, so they agree about due occurrences.
   const storeClock: Clock = {
     now: () => bare.now(),

@@ -62,11 +62,11 @@ export class InFlight {
     this.#perOwner.set(owner, (this.#perOwner.get(owner) ?? 0) + 1);
     return () => {
       this.#size--;
-      const held = this.#perOwner.get(owner)!;
-      if (held > 1) this.#perOwner.set(owner, held - 1);
+      const count = this.#perOwner.get(owner)!;
+      if (count > 1) this.#perOwner.set(owner, count - 1);
       else this.#perOwner.delete(owner);
       this.#onFreed?.();
-      return held >= this.#bounds.userConcurrency;
+      return count >= this.#bounds.userConcurrency;
     };
   }
 

@@ -68,14 +68,14 @@ const DELETED_PER_CREATE = 100;
 /** The delivered attempt is searched among this many latest attempts at an alarm. */
 const ATTEMPTS_SEARCHED = 100;
 
-type Caller = { owner: string; publicKey: string; standing: Trust };
+type Caller = { owner: string; publicKey: string; trust: Trust };
 
 async function createAlarm(
   { store, clock, limits, floods: admission, onDue }: ChronosService,
   {
     id,
     owner,
-    standing: trust,
+    trust,
     person,
     body,
   }: { id: (now: number) => string; person: string | undefined; body: Record<string, unknown> } & Omit<
@@ -121,11 +121,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
   const id = service.alarmIds ?? createAlarmIds();
 
   /** Applies a transition to the alarm in the path and wakes the dispatcher for its next occurrence. */
-  const change = async (
-    c: HttpContext,
-    { owner, standing: trust }: Caller,
-    transition: Transition,
-  ): Promise<AlarmState> => {
+  const change = async (c: HttpContext, { owner, trust }: Caller, transition: Transition): Promise<AlarmState> => {
     const bounds = { ...(await admission?.storeLimits(trust)), maxActive: limits.maxActiveAlarms };
     const state = await store.update(owner, alarmIdOf(c), transition, bounds);
     if (!state) throw alarmNotFound();
@@ -145,7 +141,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
   /** The caller, once the limits admit its request. */
   const enter = async (c: HttpContext, gate: 'creates' | 'triggers'): Promise<Caller> => {
     const caller = await callerOf(service, c);
-    admission?.enter(gate, caller.owner, caller.standing);
+    admission?.enter(gate, caller.owner, caller.trust);
     return caller;
   };
 

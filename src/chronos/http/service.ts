@@ -46,12 +46,12 @@ export type ChronosService = {
 export async function callerOf(
   service: ChronosService,
   c: HttpContext,
-): Promise<{ owner: string; publicKey: string; standing: Trust }> {
+): Promise<{ owner: string; publicKey: string; trust: Trust }> {
   const { store, clock, auth } = service;
   const now = clock.now();
   const principal = readPrincipalToken(c.req.header(PRINCIPAL_HEADER) ?? '', now, auth.principalSecret);
   const key = principal && (await acceptedKey(store, principal.owner, principal.publicKey, auth.enrollment));
-  if (key) return { owner: key.owner, publicKey: key.publicKey, standing: trustOf(key, now) };
+  if (key) return { owner: key.owner, publicKey: key.publicKey, trust: trustOf(key, now) };
   throw new ReveilleError(
     'unauthorized',
     'X-Chronos-Agent must carry a principal token that is still valid; prove your identity again to get one',

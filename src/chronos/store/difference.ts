@@ -12,9 +12,9 @@ import type { LeaseKey } from './store.ts';
 export type Difference = {
   /** The alarm's members with different values. */
   alarm: ReadonlySet<keyof Alarm>;
-  came: readonly Occurrence[];
+  added: readonly Occurrence[];
   changed: readonly Occurrence[];
-  went: readonly Occurrence[];
+  removed: readonly Occurrence[];
 };
 
 const FIXED = ['id', 'owner', 'kind', 'idempotencyKey', 'createdAt'] as const satisfies (keyof Alarm)[];
@@ -97,7 +97,7 @@ export function differenceOf(stored: AlarmState, wanted: AlarmState): Difference
     else if (differingMembers(was, occurrence).length > 0) changed.push(occurrence);
   }
   const alarm = new Set(differingMembers(stored.alarm, wanted.alarm));
-  return { alarm, came, changed, went: [...kept.values()] };
+  return { alarm, added: came, changed, removed: [...kept.values()] };
 }
 
 /**

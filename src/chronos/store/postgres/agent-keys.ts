@@ -1,8 +1,8 @@
 /** The public keys that are accepted for owners. */
 import { anHourBefore, checkPins } from '../limits.ts';
 import type { AgentKey, PinLimits } from '../store.ts';
+import { Batcher } from './batch.ts';
 import type { Buckets } from './buckets.ts';
-import { Gatherer } from './gather.ts';
 import type { PrimaryPool } from './pool.ts';
 import { AGENT_KEY } from './rows.ts';
 import { isStorable } from './state.ts';
@@ -102,12 +102,12 @@ export function prepareAgentKeys(pool: PrimaryPool, buckets: Buckets) {
   const valuesOf = ({ owner, label, publicKey, source, enrolledAt }: AgentKey) =>
     [buckets.of(owner), owner, label, publicKey, source, enrolledAt] as const;
   // Every request reads its caller's keys; simultaneous requests share one query.
-  const lookUps = new Gatherer(
+  const lookUps = new Batcher(
     async (owners: readonly string[]) => {
       const calls = buckets
         .group([...new Set(owners)], (owner) => owner)
         .map(([bucket, those]): Call => ({ statement: OF_OWNERS, values: [bucket, those] }));
-      const keys = (await buckets.read(pool, calls)).map((row) => AGENT_KEY.read(row));
+      const keys = (await buckets.queryAll(pool, calls)).map((row) => AGENT_KEY.read(row));
       const byOwner = Map.groupBy(keys, ({ owner }) => owner);
       return owners.map((owner) => byOwner.get(owner) ?? []);
     },

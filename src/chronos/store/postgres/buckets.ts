@@ -107,7 +107,7 @@ export class Buckets {
    *
    * @returns the rows of each, or why it failed
    */
-  async ask(pool: PrimaryPool, calls: readonly Call[]): Promise<PromiseSettledResult<Row[]>[]> {
+  async query(pool: PrimaryPool, calls: readonly Call[]): Promise<PromiseSettledResult<Row[]>[]> {
     if (this.citus || calls.length <= 1)
       return Promise.allSettled(calls.map(({ statement, values }) => pool.query(statement, values)));
     const [answer] = await Promise.allSettled([pool.together(calls)]);
@@ -117,8 +117,8 @@ export class Buckets {
   }
 
   /** As {@link query}, but every statement must succeed; returns the rows of all. */
-  async read(pool: PrimaryPool, calls: readonly Call[]): Promise<Row[]> {
-    const answers = await this.ask(pool, calls);
+  async queryAll(pool: PrimaryPool, calls: readonly Call[]): Promise<Row[]> {
+    const answers = await this.query(pool, calls);
     return answers.flatMap((answer) => {
       if (answer.status === 'rejected') throw answer.reason;
       return answer.value;

@@ -36,9 +36,9 @@ const DEFINITION = CHANGEABLE.filter((member) => !PROGRESS.some((known) => known
 const byFireId = (one: Occurrence, other: Occurrence) => (one.fireId < other.fireId ? -1 : 1);
 
 function planOccurrences(plan: Plan, stored: AlarmState, wanted: AlarmState, revision: number): void {
-  const { came, went } = differenceOf(stored, wanted);
-  const replaced = Math.min(came.length, went.length);
-  const moves = went.slice(0, replaced).map((from, index): Move => ({ from, to: came[index]!, revision }));
+  const { added, removed } = differenceOf(stored, wanted);
+  const replaced = Math.min(added.length, removed.length);
+  const moves = removed.slice(0, replaced).map((from, index): Move => ({ from, to: added[index]!, revision }));
   // Unchanged occurrences are written as well, because they carry the alarm's revision.
   const known = new Map(stored.occurrences.map((occurrence) => [occurrence.fireId, occurrence]));
   for (const to of wanted.occurrences) {
@@ -46,8 +46,8 @@ function planOccurrences(plan: Plan, stored: AlarmState, wanted: AlarmState, rev
     if (from) moves.push({ from, to, revision });
   }
   plan.moves.push(...moves.sort((one, other) => byFireId(one.from, other.from)));
-  plan.deletes.push(...went.slice(replaced).sort(byFireId));
-  for (const occurrence of came.slice(replaced)) plan.inserts.push({ occurrence, revision });
+  plan.deletes.push(...removed.slice(replaced).sort(byFireId));
+  for (const occurrence of added.slice(replaced)) plan.inserts.push({ occurrence, revision });
 }
 
 /** One common order, so that batches that lock the same rows cannot deadlock. */

@@ -12,8 +12,8 @@
 import type { Logger } from '../../../kit/log/log.ts';
 import type { Claim, ClaimRequest } from '../store.ts';
 import type { Buckets } from './buckets.ts';
-import { type Look, lookAt, Places, type Reach, readLook } from './look.ts';
-import type { Outlook } from './outlook.ts';
+import { type ClaimRange, type ClaimResult, claimCall, OwnerSlots, readClaimResult } from './claim-query.ts';
+import type { DueIndex } from './due-index.ts';
 import type { PrimaryPool } from './pool.ts';
 import type { ClaimedStates } from './state.ts';
 import { readStates } from './state.ts';
@@ -21,9 +21,9 @@ import type { Row } from './statement.ts';
 import type { prepareSweep } from './sweep.ts';
 
 /** Maximum number of rows of a query, when it widens to get past owners without free slots. */
-const WIDEST_LOOK = 4096;
+const WIDEST_QUERY = 4096;
 /** A due time within this period after a claim is recorded even if leases end before it. */
-const LEASES_ASIDE_MS = 1000;
+const IGNORED_LEASES_MS = 1000;
 /** Buckets that are claimed from at once: in one transaction, or each separately where they are on several servers. */
 const AT_ONCE = { together: 16, apart: 4 };
 
@@ -34,72 +34,72 @@ function inOrder({ occurrence: one }: Claim, { occurrence: other }: Claim): numb
 type Options = {
   pool: PrimaryPool;
   buckets: Buckets;
-  outlook: Outlook;
+  dueIndex: DueIndex;
   sweeps: ReturnType<typeof prepareSweep>;
   claimed: ClaimedStates;
   /** Whether another replica prefers a bucket, so that this one waits for a moment. */
-  standsBack: (bucket: number) => boolean;
+  isPreferredElsewhere: (bucket: number) => boolean;
   log: Logger;
 };
 
 /** The most to take from a bucket. */
 type Portion = { bucket: number; limit: number };
 
-export function prepareClaim({ pool, buckets, outlook, sweeps, claimed, standsBack, log }: Options) {
+export function prepareClaim({ pool, buckets, dueIndex, sweeps, claimed, isPreferredElsewhere, log }: Options) {
   const atOnce = buckets.citus ? AT_ONCE.apart : AT_ONCE.together;
 
-  const lookCall = (bucket: number, request: ClaimRequest, places: Places, reach: Reach) =>
-    lookAt(bucket, request, places, reach, {
+  const claimCallFor = (bucket: number, request: ClaimRequest, slots: OwnerSlots, range: ClaimRange) =>
+    claimCall(bucket, request, slots, range, {
       mine: (owner) => buckets.of(owner) === bucket,
       depth: buckets.count === 1 ? 0 : request.limit,
     });
 
-  async function take(rows: readonly Row[], places: Places): Promise<Look> {
-    const found = readLook(rows);
-    for (const { claim, revision } of found.whole) claimed.remember(claim, revision);
-    if (found.torn.length > 0) await mend(found.torn);
-    for (const { occurrence } of found.claims) places.take(occurrence.owner);
+  async function take(rows: readonly Row[], slots: OwnerSlots): Promise<ClaimResult> {
+    const found = readClaimResult(rows);
+    for (const { claim, revision } of found.single) claimed.remember(claim, revision);
+    if (found.stale.length > 0) await refreshStale(found.stale);
+    for (const { occurrence } of found.claims) slots.take(occurrence.owner);
     return found;
   }
 
   /** Reads alarms again that changed during the claim of their occurrences. */
-  async function mend(torn: Claim[]): Promise<void> {
+  async function refreshStale(stale: Claim[]): Promise<void> {
     const states = await readStates(
       pool,
       buckets,
-      torn.map(({ occurrence }) => ({ owner: occurrence.owner, id: occurrence.alarmId })),
+      stale.map(({ occurrence }) => ({ owner: occurrence.owner, id: occurrence.alarmId })),
     );
     const alarms = new Map(states.map(({ state: { alarm } }) => [`${alarm.owner} ${alarm.id}`, alarm]));
-    for (const claim of torn) {
+    for (const claim of stale) {
       const { owner, alarmId } = claim.occurrence;
       claim.alarm = alarms.get(`${owner} ${alarmId}`) ?? claim.alarm;
     }
   }
 
   /** Continues in a bucket after the first query, until the limit is reached or nothing more is available. */
-  async function takeUpTo({ bucket, limit }: Portion, first: Row[], request: ClaimRequest, places: Places) {
+  async function takeUpTo({ bucket, limit }: Portion, first: Row[], request: ClaimRequest, slots: OwnerSlots) {
     const claims: Claim[] = [];
-    const reach: Reach = { from: Number.MIN_SAFE_INTEGER, width: limit, limit };
+    const range: ClaimRange = { from: Number.MIN_SAFE_INTEGER, width: limit, limit };
     let rows = first;
     for (;;) {
-      const found = await take(rows, places);
+      const found = await take(rows, slots);
       claims.push(...found.claims);
       // Skipped rows belong to owners without free slots, or to another replica.
-      if (found.seen < reach.width || found.next !== undefined) {
-        const full = places.full().filter((owner) => buckets.of(owner) === bucket);
+      if (found.seen < range.width || found.next !== undefined) {
+        const full = slots.full().filter((owner) => buckets.of(owner) === bucket);
         // Leases may end before a later due time.
-        const next = found.next !== undefined && found.next <= request.now + LEASES_ASIDE_MS ? found.next : undefined;
-        outlook.learn(bucket, next, full);
+        const next = found.next !== undefined && found.next <= request.now + IGNORED_LEASES_MS ? found.next : undefined;
+        dueIndex.recordQuery(bucket, next, full);
         return claims;
       }
       if (claims.length >= limit) {
-        outlook.learn(bucket, found.until, undefined, found.left);
+        dueIndex.recordQuery(bucket, found.until, undefined, found.left);
         return claims;
       }
-      reach.from = found.until;
-      reach.limit = limit - claims.length;
-      reach.width = Math.min(reach.width * 4, Math.max(WIDEST_LOOK, limit));
-      const { statement, values } = lookCall(bucket, request, places, reach);
+      range.from = found.until;
+      range.limit = limit - claims.length;
+      range.width = Math.min(range.width * 4, Math.max(WIDEST_QUERY, limit));
+      const { statement, values } = claimCallFor(bucket, request, slots, range);
       try {
         rows = await pool.query(statement, values);
       } catch (error) {
@@ -112,16 +112,16 @@ export function prepareClaim({ pool, buckets, outlook, sweeps, claimed, standsBa
   }
 
   /** Claims from several buckets; returns for each the claims, or why it failed. */
-  async function claimFrom(portions: readonly Portion[], request: ClaimRequest, places: Places) {
+  async function claimFrom(portions: readonly Portion[], request: ClaimRequest, slots: OwnerSlots) {
     const calls = portions.map(({ bucket, limit }) => {
-      outlook.begin(bucket);
-      return lookCall(bucket, request, places, { from: Number.MIN_SAFE_INTEGER, width: limit, limit });
+      dueIndex.beginQuery(bucket);
+      return claimCallFor(bucket, request, slots, { from: Number.MIN_SAFE_INTEGER, width: limit, limit });
     });
-    const answers = await buckets.ask(pool, calls);
+    const answers = await buckets.query(pool, calls);
     return Promise.allSettled(
       answers.map(async (answer, index) => {
         if (answer.status === 'rejected') throw answer.reason;
-        return takeUpTo(portions[index]!, answer.value, request, places);
+        return takeUpTo(portions[index]!, answer.value, request, slots);
       }),
     );
   }
@@ -130,9 +130,12 @@ export function prepareClaim({ pool, buckets, outlook, sweeps, claimed, standsBa
   function dueBuckets({ now, inFlight, perOwner }: ClaimRequest): number[] {
     if (buckets.count === 1) return [0];
     const full = new Set([...inFlight].filter(([, count]) => count >= perOwner).map(([owner]) => owner));
-    return outlook
-      .overview(full, now)
-      .map((due, bucket) => ({ bucket, due: due ?? (standsBack(bucket) ? now : outlook.lastLook(bucket, full, now)) }))
+    return dueIndex
+      .dueTimes(full, now)
+      .map((due, bucket) => ({
+        bucket,
+        due: due ?? (isPreferredElsewhere(bucket) ? now : dueIndex.lastQuery(bucket, full, now)),
+      }))
       .filter(({ due }) => due <= now)
       .sort((one, other) => one.due - other.due)
       .map(({ bucket }) => bucket);
@@ -142,12 +145,12 @@ export function prepareClaim({ pool, buckets, outlook, sweeps, claimed, standsBa
    * Removes the first buckets from the list, with a limit for each: its known number of due occurrences, or an even
    * share.
    */
-  function deal(due: number[], room: number): Portion[] {
-    const even = Math.ceil(room / Math.min(due.length, atOnce));
+  function nextPortions(due: number[], freeSlots: number): Portion[] {
+    const even = Math.ceil(freeSlots / Math.min(due.length, atOnce));
     const portions: Portion[] = [];
-    for (let left = room; due.length > 0 && left > 0 && portions.length < atOnce; ) {
+    for (let left = freeSlots; due.length > 0 && left > 0 && portions.length < atOnce; ) {
       const bucket = due.shift()!;
-      const limit = Math.min(outlook.left(bucket) || even, left);
+      const limit = Math.min(dueIndex.remaining(bucket) || even, left);
       portions.push({ bucket, limit });
       left -= limit;
     }
@@ -159,23 +162,23 @@ export function prepareClaim({ pool, buckets, outlook, sweeps, claimed, standsBa
     const nothingElse = limit <= 0 || perOwner <= 0;
     const failures = await sweeps.sweep(now, nothingElse ? 'all' : 'due');
     if (failures.length > 0 && !buckets.citus) throw failures[0];
-    const places = new Places(request);
+    const slots = new OwnerSlots(request);
     const claims: Claim[] = [];
     let due = nothingElse ? [] : dueBuckets(request);
     while (due.length > 0 && claims.length < limit) {
-      const portions = deal(due, limit - claims.length);
-      const found = await claimFrom(portions, request, places);
+      const portions = nextPortions(due, limit - claims.length);
+      const found = await claimFrom(portions, request, slots);
       /** Buckets that reached their limit and may have more. */
-      const rich: number[] = [];
-      for (const [index, each] of found.entries()) {
+      const backlogged: number[] = [];
+      for (const [index, result] of found.entries()) {
         const { bucket, limit: most } = portions[index]!;
         // One of several servers may be unavailable: occurrences on the others must not wait for it.
-        if (each.status === 'rejected') failures.push(each.reason);
-        else if (claims.push(...each.value) > 0 && each.value.length >= most) rich.push(bucket);
+        if (result.status === 'rejected') failures.push(result.reason);
+        else if (claims.push(...result.value) > 0 && result.value.length >= most) backlogged.push(bucket);
       }
       // Claimed occurrences must not wait for later buckets: the next claim begins with those.
-      if (claims.length > 0) due = rich;
-      else if (found.every((each) => each.status === 'rejected')) break;
+      if (claims.length > 0) due = backlogged;
+      else if (found.every((result) => result.status === 'rejected')) break;
     }
     if (failures.length > 0 && claims.length === 0) throw failures[0];
     if (failures.length > 0) log.warn({ err: failures[0], claimed: claims.length }, 'a claim ended early');

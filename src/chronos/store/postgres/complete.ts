@@ -6,7 +6,7 @@ import type { Completion, CompletionResult, LeaseKey } from '../store.ts';
 import { abandonedAttempts } from './attempts.ts';
 import type { Buckets } from './buckets.ts';
 import type { Change } from './change.ts';
-import { untilUndisturbed } from './contention.ts';
+import { retryUntilUncontended } from './contention.ts';
 import type { PrimaryPool } from './pool.ts';
 import type { Versioned } from './rows.ts';
 import type { ClaimedStates } from './state.ts';
@@ -17,14 +17,14 @@ import { writeChanges } from './write.ts';
 export type Settlement = {
   key: LeaseKey;
   /** The ledger's entry; `undefined` when the occurrence is not to be settled after all. */
-  attempt: (held: Occurrence) => Attempt | null | undefined;
+  attempt: (leased: Occurrence) => Attempt | null | undefined;
   settle: Transition;
 };
 
 const nameOf = ({ owner, id }: AlarmKey) => `${owner} ${id}`;
 
 /** The alarms of a batch, from the state that was read to the one to write. */
-class Sheet {
+class BatchStates {
   readonly #alarms: Map<string, { stored: Versioned; wanted: AlarmState; attempts: Attempt[] }>;
 
   constructor(stored: readonly Versioned[]) {
@@ -38,9 +38,9 @@ class Sheet {
 
   settle({ key, attempt, settle }: Settlement): CompletionResult {
     const entry = this.#alarms.get(nameOf({ owner: key.owner, id: key.alarmId }));
-    const held = entry?.wanted.occurrences.find(({ fireId }) => fireId === key.fireId);
-    if (!entry || !held || held.fence !== key.fence || held.leaseUntil === null) return 'lost_lease';
-    const record = attempt(held);
+    const leased = entry?.wanted.occurrences.find(({ fireId }) => fireId === key.fireId);
+    if (!entry || !leased || leased.fence !== key.fence || leased.leaseUntil === null) return 'lost_lease';
+    const record = attempt(leased);
     if (record === undefined) return 'lost_lease';
     const given = withoutLease(entry.wanted, key.fireId);
     const wanted = settle(given);
@@ -75,16 +75,16 @@ export async function settleAll(
 ): Promise<CompletionResult[]> {
   if (settlements.length === 0) return [];
   const alarms = alarmsOf(settlements);
-  return untilUndisturbed(clock, async () => {
+  return retryUntilUncontended(clock, async () => {
     const { results, changes } = settleOn(await readStates(pool, buckets, alarms), settlements);
     return changes.length === 0 || (await writeChanges(pool, buckets, [changes])) ? results : undefined;
   });
 }
 
 function settleOn(states: readonly Versioned[], settlements: readonly Settlement[]) {
-  const sheet = new Sheet(states);
-  const results = settlements.map((settlement) => sheet.settle(settlement));
-  return { results, changes: sheet.changes() };
+  const batch = new BatchStates(states);
+  const results = settlements.map((settlement) => batch.settle(settlement));
+  return { results, changes: batch.changes() };
 }
 
 export type Completions = {
@@ -104,11 +104,11 @@ type Settled = { results: CompletionResult[]; changes: Change[] };
 
 export function prepareComplete({ pool, buckets, claimed, clock, onState }: Completions) {
   /** Settles on the cached states of the claims; returns nothing when they seem to be outdated. */
-  async function settleRemembered(settlements: readonly Settlement[]): Promise<Settled | undefined> {
+  async function settleCached(settlements: readonly Settlement[]): Promise<Settled | undefined> {
     const states = new Map<string, Versioned>();
     for (const { key } of settlements) {
-      const remembered = claimed.take(key);
-      if (remembered) states.set(nameOf(remembered.state.alarm), remembered);
+      const cached = claimed.take(key);
+      if (cached) states.set(nameOf(cached.state.alarm), cached);
     }
     if (states.size === 0) return undefined;
     const others = alarmsOf(settlements).filter((alarm) => !states.has(nameOf(alarm)));
@@ -122,12 +122,12 @@ export function prepareComplete({ pool, buckets, claimed, clock, onState }: Comp
   }
 
   const settlementOf = ({ key, attempt, settle }: Completion): Settlement => {
-    const told: Transition = (state) => {
+    const observed: Transition = (state) => {
       const wanted = settle(state);
       onState(wanted);
       return wanted;
     };
-    return { key, attempt: () => attempt, settle: told };
+    return { key, attempt: () => attempt, settle: observed };
   };
 
   /**
@@ -135,7 +135,7 @@ export function prepareComplete({ pool, buckets, claimed, clock, onState }: Comp
    * each has its own.
    */
   async function settleParts(parts: readonly (readonly Settlement[])[]): Promise<CompletionResult[][]> {
-    const settled = await Promise.all(parts.map(settleRemembered));
+    const settled = await Promise.all(parts.map(settleCached));
     const batches = settled.flatMap((part) => (part && part.changes.length > 0 ? [part.changes] : []));
     const written = batches.length === 0 || (await writeChanges(pool, buckets, batches));
     return Promise.all(

@@ -12,7 +12,7 @@ const LONGEST_PAUSE_MS = 20;
  *
  * @throws ReveilleError `unavailable` when no round succeeds
  */
-export async function untilUndisturbed<T>(clock: Clock, round: () => Promise<T | undefined>): Promise<T> {
+export async function retryUntilUncontended<T>(clock: Clock, round: () => Promise<T | undefined>): Promise<T> {
   for (let number = 1; number <= ROUNDS; number++) {
     const result = await round();
     if (result !== undefined) return result;

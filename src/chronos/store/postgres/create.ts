@@ -3,8 +3,8 @@ import { ReveilleError } from '../../../wire/errors.ts';
 import { storedBytes } from '../../alarm/alarm.ts';
 import { checkTransition } from '../difference.ts';
 import type { CreateResult, NewAlarm, StoreLimits } from '../store.ts';
+import { Batcher, ItemFailure } from './batch.ts';
 import type { Buckets } from './buckets.ts';
-import { Gatherer, Refusal } from './gather.ts';
 import { countOpen, storedOf, takeOffStored } from './owners.ts';
 import type { PrimaryPool } from './pool.ts';
 import { ALARM, OCCURRENCE } from './rows.ts';
@@ -99,7 +99,7 @@ const KNOWN = statement(
   'SELECT id FROM alarms WHERE bucket = $1 AND owner = $2 AND id = ANY ($3::text[])',
 );
 
-type Outcome = CreateResult | Refusal;
+type Outcome = CreateResult | ItemFailure;
 
 /** Groups items by key, in the order of their first members. */
 function groupBy<T, K>(items: readonly T[], key: (item: T) => K): T[][] {
@@ -136,7 +136,7 @@ class Creates {
       // An alarm that the database rejects must not fail the others of its batch.
       const separable = open.length > 1 && error instanceof ReveilleError && error.code === 'internal';
       if (separable) for (const request of open) await this.#settleAlike([request], outcomes);
-      else for (const request of open) outcomes.set(request, new Refusal(error));
+      else for (const request of open) outcomes.set(request, new ItemFailure(error));
     }
   }
 
@@ -186,19 +186,19 @@ class Creates {
         for (const request of left) outcomes.set(request, { result: 'too_many', active });
         return;
       }
-      const held = await storedOf(this.#pool, this.#buckets.of(owner), owner);
+      const totals = await storedOf(this.#pool, this.#buckets.of(owner), owner);
       // The first requests fit, as if they had arrived one after the other.
-      let room = Math.min(maxActive - active, maxStored - held.alarms);
-      let bytes = held.bytes;
+      let free = Math.min(maxActive - active, maxStored - totals.alarms);
+      let bytes = totals.bytes;
       const fits = (request: CreateRequest) => {
-        room -= 1;
+        free -= 1;
         bytes += request.bytes;
-        return room >= 0 && bytes <= maxBytes;
+        return free >= 0 && bytes <= maxBytes;
       };
       const full = left.findIndex((request) => !fits(request));
       const next = full < 0 ? left : left.slice(0, full);
       if (next.length === 0) {
-        for (const request of left) outcomes.set(request, { result: 'too_much', ...held });
+        for (const request of left) outcomes.set(request, { result: 'too_much', ...totals });
         return;
       }
       const refused = await this.#insert(next, outcomes);
@@ -236,7 +236,7 @@ class Creates {
     const open = await this.#withoutTakenKeys(requests, outcomes);
     return open.filter((request) => {
       if (!known.has(request.alarm.id)) return true;
-      outcomes.set(request, new Refusal(new ReveilleError('conflict', `alarm ${request.alarm.id} exists already`)));
+      outcomes.set(request, new ItemFailure(new ReveilleError('conflict', `alarm ${request.alarm.id} exists already`)));
       return false;
     });
   }
@@ -245,15 +245,15 @@ class Creates {
 /** Creates share statements; see {@link Batcher}. */
 export function prepareCreate(pool: PrimaryPool, buckets: Buckets) {
   const creates = new Creates(pool, buckets);
-  const gatherer = new Gatherer((requests: readonly CreateRequest[]) => creates.settle(requests), BOUNDS);
+  const batcher = new Batcher((requests: readonly CreateRequest[]) => creates.settle(requests), BOUNDS);
   return {
     async create(
       { alarm, occurrence }: NewAlarm,
       { maxActive, maxStored = UNBOUNDED, maxBytes = UNBOUNDED }: StoreLimits & { maxActive: number },
     ): Promise<CreateResult> {
       checkTransition({ alarm, occurrences: [] }, { alarm, occurrences: [occurrence] });
-      return gatherer.add({ alarm, occurrence, maxActive, maxStored, maxBytes, bytes: storedBytes(alarm) });
+      return batcher.add({ alarm, occurrence, maxActive, maxStored, maxBytes, bytes: storedBytes(alarm) });
     },
-    drain: () => gatherer.drain(),
+    drain: () => batcher.drain(),
   };
 }

@@ -10,7 +10,7 @@
 import type { CancelTimer, Clock } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
 import type { Executor } from './pool.ts';
-import { sayingOf } from './postgres-error.ts';
+import { errorText } from './postgres-error.ts';
 import { statement } from './statement.ts';
 
 const ASK = statement('clock', 'SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS DOUBLE PRECISION)');
@@ -71,7 +71,7 @@ export class DatabaseClock {
     this.#reading = { ...this.#reading, ...this.#counted() };
     this.#measuring = this.#measure()
       .catch((error: unknown) =>
-        this.#log.debug({ reason: sayingOf(error) }, 'the clocks could not be compared; retrying later'),
+        this.#log.debug({ reason: errorText(error) }, 'the clocks could not be compared; retrying later'),
       )
       .finally(() => {
         this.#measuring = undefined;

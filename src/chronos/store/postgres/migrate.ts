@@ -10,7 +10,7 @@ import { type Migration, readMigrations } from '../../../kit/sqlite/migrations.t
 import { ReveilleError } from '../../../wire/errors.ts';
 import type { Server } from './address.ts';
 import { firstBuckets } from './buckets.ts';
-import { isConflict, isConnectionLost, SQLSTATE, sayingOf, sqlState, storeError } from './postgres-error.ts';
+import { errorText, isConflict, isConnectionLost, SQLSTATE, sqlState, storeError } from './postgres-error.ts';
 import { prepareSession } from './session.ts';
 
 const MIGRATIONS = new URL('./migrations/', import.meta.url);
@@ -60,7 +60,7 @@ class Migrator {
       const next = this.#migrations[applied.length];
       if (!next) return;
       try {
-        await (isOptional(next) ? this.#advise(next) : this.#apply(next));
+        await (isOptional(next) ? this.#applyOptional(next) : this.#apply(next));
         attempt = 0;
       } catch (thrown) {
         // Another replica was faster, or conflicted: the ledger has the migrations it applied.
@@ -70,7 +70,7 @@ class Migrator {
   }
 
   /** The number of applied and missing migrations. Changes nothing. */
-  async look(): Promise<SchemaState> {
+  async inspect(): Promise<SchemaState> {
     const applied = (await this.#findLedger()) ?? [];
     this.#checkHistory(applied);
     return { applied: applied.length, missing: this.#migrations.length - applied.length };
@@ -130,7 +130,7 @@ class Migrator {
   }
 
   /** Runs the statements one by one, each in its own transaction: repeating one changes nothing. */
-  async #advise(migration: Migration): Promise<void> {
+  async #applyOptional(migration: Migration): Promise<void> {
     const statements = migration.sql.split(/;\s*$/m).filter((statement) => /^\s*[A-Z]/m.test(statement));
     for (const statement of statements) {
       try {
@@ -138,7 +138,7 @@ class Migrator {
       } catch (thrown) {
         if (isConnectionLost(thrown) || isConflict(thrown)) throw thrown;
         this.#log.info(
-          { reason: sayingOf(thrown), migration: migration.name },
+          { reason: errorText(thrown), migration: migration.name },
           'this engine does not support an optional statement; it is skipped',
         );
       }
@@ -149,22 +149,22 @@ class Migrator {
   #failure(migration: Migration | undefined, thrown: unknown): ReveilleError {
     const code = sqlState(thrown);
     if (thrown instanceof ReveilleError) return thrown;
-    const said = thrown instanceof Error ? thrown.message : String(thrown);
+    const errorText = thrown instanceof Error ? thrown.message : String(thrown);
     if (code === SQLSTATE.INSUFFICIENT_PRIVILEGE || code === '3F000')
       return new ReveilleError(
         'unavailable',
-        `the user of CHRONOS_POSTGRES_URI may not create tables in ${this.#server} (${said}); grant it CREATE on the schema, or give it a schema of its own`,
+        `the user of CHRONOS_POSTGRES_URI may not create tables in ${this.#server} (${errorText}); grant it CREATE on the schema, or give it a schema of its own`,
         { retryable: false, cause: thrown },
       );
     if (code === SQLSTATE.DUPLICATE_TABLE)
       return new ReveilleError(
         'conflict',
-        `the database ${this.#server} contains tables of another program (${said}); give Reveille a database or a schema of its own`,
+        `the database ${this.#server} contains tables of another program (${errorText}); give Reveille a database or a schema of its own`,
         { cause: thrown },
       );
     const known = storeError(thrown);
     if (known.code !== 'internal' || !migration) return known;
-    const message = `migration ${migration.version} (${migration.name}) of ${this.#server} failed: ${said}`;
+    const message = `migration ${migration.version} (${migration.name}) of ${this.#server} failed: ${errorText}`;
     return new ReveilleError('internal', message, { retryable: false, cause: thrown });
   }
 }
@@ -197,8 +197,8 @@ export type SchemaState = { applied: number; missing: number };
  *
  * @throws ReveilleError as {@link migrate}, as far as a check without changes can detect it
  */
-export function lookAtSchema(server: Server, connection: pg.ClientConfig, log: Logger): Promise<SchemaState> {
-  return withMigrator(server, connection, log, {}, (migrator) => migrator.look());
+export function inspectSchema(server: Server, connection: pg.ClientConfig, log: Logger): Promise<SchemaState> {
+  return withMigrator(server, connection, log, {}, (migrator) => migrator.inspect());
 }
 
 async function withMigrator<T>(
@@ -212,7 +212,7 @@ async function withMigrator<T>(
   // A migration of a large table, or the wait for another replica's migration, has no time limit.
   const client = new pg.Client({ ...connection, pipeline: false, query_timeout: 0 });
   client.on('error', (error) =>
-    log.debug({ reason: sayingOf(error) }, 'the connection was lost during the migrations'),
+    log.debug({ reason: errorText(error) }, 'the connection was lost during the migrations'),
   );
   try {
     await client.connect();
@@ -222,6 +222,6 @@ async function withMigrator<T>(
   } catch (thrown) {
     throw storeError(thrown);
   } finally {
-    await client.end().catch((error: unknown) => log.debug({ reason: sayingOf(error) }, 'closing a lost connection'));
+    await client.end().catch((error: unknown) => log.debug({ reason: errorText(error) }, 'closing a lost connection'));
   }
 }

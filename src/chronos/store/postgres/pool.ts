@@ -10,7 +10,7 @@ import { type CancelTimer, type Clock, wait } from '../../../kit/clock/clock.ts'
 import type { Logger } from '../../../kit/log/log.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import type { Server } from './address.ts';
-import { isConflict, isConnectionLost, SQLSTATE, sayingOf, sqlState, storeError } from './postgres-error.ts';
+import { errorText, isConflict, isConnectionLost, SQLSTATE, sqlState, storeError } from './postgres-error.ts';
 import { prepareSession, STATEMENT_TIMEOUT_MS } from './session.ts';
 import type { Call, Row, Statement } from './statement.ts';
 
@@ -18,22 +18,22 @@ import type { Call, Row, Statement } from './statement.ts';
 
 type Waiting = { admit: () => void; refuse: () => void };
 
-export class Turnstile {
+export class ConcurrencyLimit {
   readonly #clock: Clock;
-  readonly #patienceMs: number;
+  readonly #maxWaitMs: number;
   readonly #tooLong: () => Error;
   readonly #line: Waiting[] = [];
   #free: number;
 
   /**
-   * @param places maximum number of concurrent callers
-   * @param patienceMs how long a caller waits in the queue
+   * @param limit maximum number of concurrent callers
+   * @param maxWaitMs how long a caller waits in the queue
    * @param tooLong the error for callers who waited longer
    */
-  constructor(clock: Clock, places: number, patienceMs: number, tooLong: () => Error) {
+  constructor(clock: Clock, limit: number, maxWaitMs: number, tooLong: () => Error) {
     this.#clock = clock;
-    this.#free = places;
-    this.#patienceMs = patienceMs;
+    this.#free = limit;
+    this.#maxWaitMs = maxWaitMs;
     this.#tooLong = tooLong;
   }
 
@@ -55,7 +55,7 @@ export class Turnstile {
           reject(this.#tooLong());
         },
       };
-      cancel = this.#clock.after(this.#patienceMs, waiting.refuse);
+      cancel = this.#clock.after(this.#maxWaitMs, waiting.refuse);
       this.#line.push(waiting);
     });
   }
@@ -70,7 +70,7 @@ export class Turnstile {
 /** How long a new connection may take. */
 const CONNECT_TIMEOUT_MS = 3_000;
 /** How long a caller waits for a free connection. */
-const PATIENCE_MS = 8_000;
+const MAX_WAIT_MS = 8_000;
 /**
  * If the server exceeds its own time limit by this much, the connection counts as dead: a half-open connection reports
  * nothing.
@@ -97,7 +97,7 @@ export type Executor = {
   query(statement: Statement, values: readonly unknown[]): Promise<Row[]>;
 };
 
-type Line = { server: Server; pool: pg.Pool };
+type ServerConnections = { server: Server; pool: pg.Pool };
 type Failure = { server: Server; error: ReveilleError };
 
 export class PrimaryPool implements Executor {
@@ -106,16 +106,16 @@ export class PrimaryPool implements Executor {
   readonly #clock: Clock;
   readonly #log: Logger;
   /** Callers wait here and not in a server's pool, where they would be stuck when that server is given up. */
-  readonly #turnstile: Turnstile;
+  readonly #concurrency: ConcurrencyLimit;
   /** Called when the pool connects to another primary: clocks, for example, must be compared again. */
   onPrimary: (() => void) | undefined;
   /** Checks every new connection before it is used. */
   inspect: ((connection: Executor) => Promise<void>) | undefined;
-  #line: Line | undefined;
-  #finding: Promise<Line> | undefined;
+  #line: ServerConnections | undefined;
+  #finding: Promise<ServerConnections> | undefined;
   #lastGood = 0;
   #closed = false;
-  #cancelMakingDo: CancelTimer = () => {};
+  #cancelLimit: CancelTimer = () => {};
 
   constructor(servers: readonly Server[], { size, clock, log }: { size: number; clock: Clock; log: Logger }) {
     this.#servers = servers;
@@ -123,7 +123,7 @@ export class PrimaryPool implements Executor {
     this.#clock = clock;
     this.#log = log;
     const tooSlow = () => new ReveilleError('unavailable', 'PostgreSQL is too slow to keep up; try again later');
-    this.#turnstile = new Turnstile(clock, size, PATIENCE_MS, tooSlow);
+    this.#concurrency = new ConcurrencyLimit(clock, size, MAX_WAIT_MS, tooSlow);
   }
 
   /** The last server that accepted writes. */
@@ -185,7 +185,7 @@ export class PrimaryPool implements Executor {
         await begun;
       } catch (thrown) {
         if (!lost) await client.query('ROLLBACK');
-        throw lost || thrown instanceof ReveilleError || isServerError(thrown) ? thrown : new OwnFailure(thrown);
+        throw lost || thrown instanceof ReveilleError || isServerError(thrown) ? thrown : new CallerError(thrown);
       }
       const { command } = await client.query('COMMIT');
       if (command !== 'COMMIT') throw new ReveilleError('internal', 'the transaction was rolled back');
@@ -220,18 +220,18 @@ export class PrimaryPool implements Executor {
   /** Lets running statements finish and closes all connections. */
   async close(): Promise<void> {
     this.#closed = true;
-    this.#cancelMakingDo();
+    this.#cancelLimit();
     const line = this.#line ?? (await this.#finding?.catch(() => undefined));
     this.#line = undefined;
     await line?.pool.end();
   }
 
   async #withConnection<T>(work: (client: pg.PoolClient) => Promise<T>): Promise<T> {
-    await this.#turnstile.enter();
+    await this.#concurrency.enter();
     try {
       return await this.#untilDone(work);
     } finally {
-      this.#turnstile.leave();
+      this.#concurrency.leave();
     }
   }
 
@@ -243,7 +243,7 @@ export class PrimaryPool implements Executor {
         client.release();
         return result;
       } catch (thrown) {
-        if (thrown instanceof OwnFailure) {
+        if (thrown instanceof CallerError) {
           client.release();
           throw thrown.cause;
         }
@@ -256,7 +256,7 @@ export class PrimaryPool implements Executor {
     }
   }
 
-  async #acquire(): Promise<{ client: pg.PoolClient; line: Line }> {
+  async #acquire(): Promise<{ client: pg.PoolClient; line: ServerConnections }> {
     for (let round = 1; ; round++) {
       const line = await this.#find();
       try {
@@ -264,7 +264,7 @@ export class PrimaryPool implements Executor {
       } catch (thrown) {
         if (sqlState(thrown) === SQLSTATE.TOO_MANY_CONNECTIONS && round < CROWDED_ROUNDS) {
           // The server works but has no free connection. Later callers queue for the existing connections.
-          this.#makeDo(line.pool);
+          this.#limitToExisting(line.pool);
           if (line.pool.totalCount === 0) await wait(this.#clock, CROWDED_PAUSE_MS);
           continue;
         }
@@ -276,15 +276,15 @@ export class PrimaryPool implements Executor {
   }
 
   /** Limits the pool to its existing connections for a while. */
-  #makeDo(pool: pg.Pool): void {
+  #limitToExisting(pool: pg.Pool): void {
     pool.options.max = Math.max(1, pool.totalCount);
-    this.#cancelMakingDo();
-    this.#cancelMakingDo = this.#clock.after(CROWDED_MS, () => {
+    this.#cancelLimit();
+    this.#cancelLimit = this.#clock.after(CROWDED_MS, () => {
       pool.options.max = this.#size;
     });
   }
 
-  #find(): Promise<Line> {
+  #find(): Promise<ServerConnections> {
     if (this.#closed) return Promise.reject(new ReveilleError('unavailable', 'the store is closed'));
     if (this.#line) return Promise.resolve(this.#line);
     this.#finding ??= this.#tryAll().finally(() => {
@@ -293,7 +293,7 @@ export class PrimaryPool implements Executor {
     return this.#finding;
   }
 
-  async #tryAll(): Promise<Line> {
+  async #tryAll(): Promise<ServerConnections> {
     const failures: Failure[] = [];
     const order = this.#servers.keys().toArray();
     for (const index of [this.#lastGood, ...order.filter((other) => other !== this.#lastGood)]) {
@@ -303,7 +303,7 @@ export class PrimaryPool implements Executor {
         (await pool.connect()).release();
       } catch (thrown) {
         void pool.end();
-        this.#log.debug({ server: server.name, reason: sayingOf(thrown) }, 'not the server that accepts writes');
+        this.#log.debug({ server: server.name, reason: errorText(thrown) }, 'not the server that accepts writes');
         failures.push({ server, error: storeError(thrown) });
         continue;
       }
@@ -327,7 +327,7 @@ export class PrimaryPool implements Executor {
       onConnect: (client) => {
         // A connection may break while a statement runs on it; the statement reports that.
         client.on('error', (error) =>
-          this.#log.debug({ server: server.name, reason: sayingOf(error) }, 'a connection was lost'),
+          this.#log.debug({ server: server.name, reason: errorText(error) }, 'a connection was lost'),
         );
         const query: Executor['query'] = async (statement, values) =>
           rowsOf(await client.query(queryOf(statement, values)));
@@ -335,23 +335,25 @@ export class PrimaryPool implements Executor {
       },
     });
     pool.on('error', (error) =>
-      this.#log.debug({ server: server.name, reason: sayingOf(error) }, 'an idle connection was lost'),
+      this.#log.debug({ server: server.name, reason: errorText(error) }, 'an idle connection was lost'),
     );
     return pool;
   }
 
   /** Leaves a server; the next caller searches for the one that accepts writes. */
-  #giveUp(line: Line, why: unknown): void {
+  #giveUp(line: ServerConnections, reason: unknown): void {
     if (this.#line !== line) return;
     this.#line = undefined;
-    this.#log.warn({ server: line.server.name, reason: sayingOf(why) }, 'the connection to PostgreSQL was lost');
+    this.#log.warn({ server: line.server.name, reason: errorText(reason) }, 'the connection to PostgreSQL was lost');
     // Ends when its last statement has ended. A rejection could only be about closing closed connections.
-    line.pool.end().catch((error: unknown) => this.#log.debug({ reason: sayingOf(error) }, 'closing lost connections'));
+    line.pool
+      .end()
+      .catch((error: unknown) => this.#log.debug({ reason: errorText(error) }, 'closing lost connections'));
   }
 }
 
 /** An error in a transaction that does not come from the database. The caller gets it unchanged. */
-class OwnFailure extends Error {
+class CallerError extends Error {
   constructor(cause: unknown) {
     super('a transaction was given up', { cause });
   }
@@ -364,9 +366,9 @@ function isServerError(thrown: unknown): boolean {
 function noPrimary(failures: readonly Failure[]): ReveilleError {
   const first = failures[0]!.error;
   if (failures.length === 1) return first;
-  const said = failures.map(({ server, error }) => `${server.name}: ${error.message}`).join('; ');
+  const errors = failures.map(({ server, error }) => `${server.name}: ${error.message}`).join('; ');
   const retryable = failures.some(({ error }) => error.retryable);
-  const message = `no server of CHRONOS_POSTGRES_URI accepts writes: ${said}`;
+  const message = `no server of CHRONOS_POSTGRES_URI accepts writes: ${errors}`;
   return new ReveilleError('unavailable', message, { retryable, cause: first });
 }
 

@@ -76,8 +76,8 @@ const VERDICTS: [codes: RegExp, verdict: Verdict][] = [
  * whole connections to some. A host with several addresses fails once for each; the aggregate error has no text of its
  * own.
  */
-export function sayingOf(thrown: unknown): string {
-  if (thrown instanceof AggregateError) return [...new Set(thrown.errors.map(sayingOf))].join(', ');
+export function errorText(thrown: unknown): string {
+  if (thrown instanceof AggregateError) return [...new Set(thrown.errors.map(errorText))].join(', ');
   return thrown instanceof Error ? thrown.message || thrown.name : String(thrown);
 }
 
@@ -88,17 +88,17 @@ export function sayingOf(thrown: unknown): string {
  */
 export function storeError(thrown: unknown): ReveilleError {
   if (thrown instanceof ReveilleError) return thrown;
-  const said = sayingOf(thrown);
+  const text = errorText(thrown);
   const code = sqlState(thrown);
   if (code === undefined) {
     if (!(thrown instanceof Error) || thrown instanceof TypeError || thrown instanceof RangeError)
       return toReveilleError(thrown);
-    return new ReveilleError('unavailable', `PostgreSQL is unreachable (${said}); try again later`, {
+    return new ReveilleError('unavailable', `PostgreSQL is unreachable (${text}); try again later`, {
       cause: thrown,
     });
   }
   const verdict = VERDICTS.find(([codes]) => codes.test(code))?.[1];
   if (!verdict) return toReveilleError(thrown);
-  const message = `PostgreSQL cannot do this now (${said}); ${verdict.remedy}`;
+  const message = `PostgreSQL cannot do this now (${text}); ${verdict.remedy}`;
   return new ReveilleError('unavailable', message, { retryable: verdict.retryable, cause: thrown });
 }

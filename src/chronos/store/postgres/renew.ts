@@ -38,7 +38,7 @@ export async function renew(
       const columns = KEY.map((member) => ofBucket.map((key) => key[member]));
       return { statement: RENEW, values: [bucket, leaseUntil, ...columns] };
     });
-  const rows = await buckets.read(pool, calls);
+  const rows = await buckets.queryAll(pool, calls);
   const renewed = new Set(rows.map(([fireId]) => fireId as string));
   for (const fireId of renewed) claimed.renewed(fireId, leaseUntil);
   return renewed;

@@ -125,7 +125,7 @@ export const OCCURRENCE = new Shape(OCCURRENCE_COLUMNS);
 
 export const ATTEMPT = new Shape(ATTEMPT_COLUMNS);
 
-export const RECEIPT = new Shape(TURN_REPORT_COLUMNS);
+export const TURN_REPORT = new Shape(TURN_REPORT_COLUMNS);
 
 export const AGENT_KEY = new Shape(AGENT_KEY_COLUMNS);
 

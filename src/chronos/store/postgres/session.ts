@@ -41,7 +41,7 @@ const PREPARE = `
   FROM unnest($1::text[], $2::text[]) AS wanted (name, value)
   JOIN pg_settings AS known ON known.name = wanted.name`;
 
-const LOOK = `
+const INSPECT = `
   SELECT current_setting('server_encoding'), current_setting('transaction_read_only'),
     current_setting('synchronous_commit', true), current_setting('fsync', true)`;
 
@@ -59,11 +59,11 @@ function unfit(message: string, retryable = false): ReveilleError {
  *   text in another encoding than UTF-8, or could lose acknowledged data
  */
 export async function prepareSession(client: pg.ClientBase, name: string): Promise<void> {
-  const [, looked] = await Promise.all([
+  const [, inspection] = await Promise.all([
     client.query(PREPARE, [Object.keys(SETTINGS), Object.values(SETTINGS)]),
-    client.query<(string | null)[]>({ text: LOOK, rowMode: 'array' }),
+    client.query<(string | null)[]>({ text: INSPECT, rowMode: 'array' }),
   ]);
-  const [encoding, readOnly, synchronousCommit, fsync] = looked.rows[0]!;
+  const [encoding, readOnly, synchronousCommit, fsync] = inspection.rows[0]!;
   if (encoding !== 'UTF8')
     throw unfit(
       `the database ${name} stores text as ${encoding}; alarms need UTF-8: create it with ENCODING 'UTF8' TEMPLATE template0`,

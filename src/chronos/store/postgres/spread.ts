@@ -9,14 +9,14 @@ import { type Clock, wait } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import { parseAddress } from './address.ts';
-import { refuseHalfArrived } from './arrival.ts';
 import { checkCount, OWNED_TABLES, readBuckets } from './buckets.ts';
-import { beginFollowing, changePlaces, copyRows, endFollowing, INCOMING } from './follow.ts';
 import { migrate } from './migrate.ts';
 import { PrimaryPool } from './pool.ts';
 import { isConflict, SQLSTATE, sqlState, storeError } from './postgres-error.ts';
+import { copyRows, createCopies, dropCopies, INCOMING, swapTables } from './table-copies.ts';
+import { refuseIncompleteTransfer } from './transfer-state.ts';
 
-export type SpreadOptions = {
+export type ReshardOptions = {
   uri: string;
   /** The new number of buckets. */
   buckets: number;
@@ -57,13 +57,13 @@ const SESSIONS = `
   SELECT pid || ' ' || backend_start FROM pg_stat_activity
   WHERE datname = current_database() AND application_name = 'chronosd' AND backend_type = 'client backend'`;
 
-class Spreading {
+class Resharding {
   readonly #client: pg.Client;
-  readonly #options: SpreadOptions;
+  readonly #options: ReshardOptions;
   rows = 0;
   stoodStillMs = 0;
 
-  constructor(client: pg.Client, options: SpreadOptions) {
+  constructor(client: pg.Client, options: ReshardOptions) {
     this.#client = client;
     this.#options = options;
   }
@@ -92,26 +92,26 @@ class Spreading {
 
   async rebucket(): Promise<void> {
     const { buckets, report } = this.#options;
-    await this.#alone('SHARE ROW EXCLUSIVE', TABLES, () => beginFollowing(this.#client, buckets));
+    await this.#withExclusiveLock('SHARE ROW EXCLUSIVE', TABLES, () => createCopies(this.#client, buckets));
     for (const name of TABLES)
       await copyRows(this.#client, name, buckets, (rows) => {
         this.rows += rows;
         report?.(name, this.rows);
       });
     for (const name of TABLES) await this.#client.query(`ANALYZE ${INCOMING}.${name}`);
-    await this.#alone('ACCESS EXCLUSIVE', ['bucketing', ...TABLES], async () => {
+    await this.#withExclusiveLock('ACCESS EXCLUSIVE', ['bucketing', ...TABLES], async () => {
       await this.#compare();
       await this.#endSessions();
-      await changePlaces(this.#client);
+      await swapTables(this.#client);
       await this.#client.query('UPDATE bucketing SET buckets = $1', [buckets]);
     });
-    await endFollowing(this.#client);
+    await dropCopies(this.#client);
   }
 
   /** Distributes the tables with Citus by bucket; the rows of one bucket are on one server. */
   async distribute(): Promise<void> {
     const { buckets } = this.#options;
-    await this.#alone('ACCESS EXCLUSIVE', ['bucketing', ...TABLES], async () => {
+    await this.#withExclusiveLock('ACCESS EXCLUSIVE', ['bucketing', ...TABLES], async () => {
       await this.#endSessions();
       const [first, ...others] = TABLES;
       await this.#client.query(
@@ -160,7 +160,7 @@ class Spreading {
   }
 
   /** A transaction that locks tables exclusively; it waits for them in short turns. */
-  async #alone(mode: string, tables: readonly string[], work: () => Promise<void>): Promise<void> {
+  async #withExclusiveLock(mode: string, tables: readonly string[], work: () => Promise<void>): Promise<void> {
     for (let round = 1; ; round++) {
       const began = this.#options.clock.monotonic();
       try {
@@ -188,7 +188,7 @@ class Spreading {
  *   distributed already in another number of buckets.
  *   `conflict` when another run is active. Otherwise as `openPostgresStore`.
  */
-export async function spread(options: SpreadOptions): Promise<SpreadResult> {
+export async function spread(options: ReshardOptions): Promise<SpreadResult> {
   const { uri, buckets, citus = false, clock, log } = options;
   checkCount(buckets);
   const pool = new PrimaryPool(parseAddress(uri), { size: 1, clock, log });
@@ -198,7 +198,7 @@ export async function spread(options: SpreadOptions): Promise<SpreadResult> {
     const { primary } = pool;
     const connection = pool.clientConfig(primary);
     await migrate(primary, connection, log, { buckets });
-    await refuseHalfArrived(pool, primary.name);
+    await refuseIncompleteTransfer(pool, primary.name);
     const { count: was, citus: hasCitus } = await readBuckets(pool);
     await pool.close();
     if (citus && !hasCitus)
@@ -209,10 +209,10 @@ export async function spread(options: SpreadOptions): Promise<SpreadResult> {
     client = new pg.Client({ ...connection, application_name: 'reveille spread', pipeline: false, query_timeout: 0 });
     client.on('error', () => {});
     await client.connect();
-    const work = new Spreading(client, options);
+    const work = new Resharding(client, options);
     await work.begin();
     const distributed = await work.isDistributed();
-    if (!distributed) await endFollowing(client);
+    if (!distributed) await dropCopies(client);
     if (distributed && was !== buckets)
       throw new ReveilleError(
         'invalid_request',

@@ -84,7 +84,7 @@ export async function list(
   return rows.map((row) => readState(row).state);
 }
 
-const LAST_LOOKED_AT = statement(
+const LAST_READ = statement(
   'search_step',
   `SELECT min(id), count(*) FROM (
      SELECT id FROM alarms WHERE bucket = $1 AND owner = $2 AND id < $3 ORDER BY id DESC LIMIT ${SEARCH_STEP}) AS step`,
@@ -106,7 +106,7 @@ const SEARCH = statement(
    ORDER BY a.id DESC LIMIT $8`,
 );
 
-const holds = (text: string, { label, wakeMessage }: Alarm) => {
+const contains = (text: string, { label, wakeMessage }: Alarm) => {
   const wanted = lowerCaseAscii(text);
   return [label, wakeMessage].some((held) => lowerCaseAscii(held).includes(wanted));
 };
@@ -117,14 +117,14 @@ export async function search(
   owner: string,
   { text, status, kind, before = AFTER_ALL, limit }: AlarmSearch,
 ): Promise<{ found: AlarmState[]; reached: string | undefined }> {
-  const [step] = await executor.query(LAST_LOOKED_AT, [bucket, owner, before]);
+  const [step] = await executor.query(LAST_READ, [bucket, owner, before]);
   const [oldest, count] = [step![0] as string | null, Number(step![1])];
   if (oldest === null) return { found: [], reached: undefined };
   const sought = [bucket, owner, before, oldest, status ?? null, kind ?? null, Buffer.from(text, 'utf8'), limit];
   const states = (await executor.query(SEARCH, sought)).map((row) => readState(row).state);
   const end = count === SEARCH_STEP ? oldest : undefined;
   const reached = states.length === limit ? states.at(-1)!.alarm.id : end;
-  return { found: states.filter(({ alarm }) => holds(text, alarm)), reached };
+  return { found: states.filter(({ alarm }) => contains(text, alarm)), reached };
 }
 
 /**
@@ -171,7 +171,7 @@ export async function countDue(
   { now, atMost }: { now: number; atMost: number },
 ): Promise<number> {
   const calls = buckets.all().map((bucket): Call => ({ statement: COUNT, values: [bucket, now, atMost] }));
-  const due = (await buckets.read(pool, calls)).reduce((sum, [count]) => sum + Number(count), 0);
+  const due = (await buckets.queryAll(pool, calls)).reduce((sum, [count]) => sum + Number(count), 0);
   return Math.min(due, atMost);
 }
 
@@ -240,7 +240,7 @@ export async function readStates(pool: PrimaryPool, buckets: Buckets, keys: read
       const columns = [those.map(({ owner }) => owner), those.map(({ id }) => id)];
       return { statement: BY_ID, values: [bucket, ...columns] };
     });
-  return (await buckets.read(pool, calls)).map(readState);
+  return (await buckets.queryAll(pool, calls)).map(readState);
 }
 
 export async function readOne(

@@ -6,25 +6,25 @@ import type { AlarmState } from '../../alarm/alarm.ts';
 import type { AlarmStore } from '../store.ts';
 import { parseAddress } from './address.ts';
 import { prepareAgentKeys, putNonce, takeNonce } from './agent-keys.ts';
-import { refuseHalfArrived } from './arrival.ts';
 import { pageOfAttempts, pruneAttempts } from './attempts.ts';
 import { type Buckets, readBuckets } from './buckets.ts';
 import { prepareClaim } from './claim.ts';
 import { prepareComplete } from './complete.ts';
 import { prepareCreate } from './create.ts';
 import { DatabaseClock } from './database-clock.ts';
-import { forgetCancelled, forgetEnded } from './forget.ts';
-import { Hints } from './hints.ts';
+import { deleteCancelled, deleteEnded } from './delete-ended.ts';
+import { DueIndex, earliestDue } from './due-index.ts';
+import { PREFERENCE_DELAY_MS, ReplicaMembership } from './membership.ts';
 import { migrate } from './migrate.ts';
-import { earliestDue, Outlook } from './outlook.ts';
 import { usage } from './owners.ts';
 import { PrimaryPool } from './pool.ts';
-import { hasFire, pruneReceipts, receiptsOf, recordReceipts } from './receipts.ts';
 import { renew } from './renew.ts';
+import { ReplicaNotifications } from './replica-notifications.ts';
 import { ClaimedStates, countDue, findByKey, list, readOne, search, upcoming } from './state.ts';
 import { statement } from './statement.ts';
 import { prepareSweep } from './sweep.ts';
-import { STAND_BACK_MS, Team } from './team.ts';
+import { refuseIncompleteTransfer } from './transfer-state.ts';
+import { hasFire, pruneTurnReports, recordTurnReports, turnReportsOf } from './turn-reports.ts';
 import { prepareUpdate } from './write.ts';
 
 const DEFAULT_POOL_SIZE = 10;
@@ -68,7 +68,7 @@ function inTurn(
   let first = 0;
   return async ({ before, limit }) => {
     let [done, bucket] = [0, first];
-    for (let looked = 0; looked < buckets.count; looked++) {
+    for (let visited = 0; visited < buckets.count; visited++) {
       done += await work(bucket, { before, limit: limit - done });
       if (done >= limit) break;
       bucket = (bucket + 1) % buckets.count;
@@ -89,7 +89,7 @@ function inTurn(
  * @throws ReveilleError `invalid_request`: the address is not valid
  */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<AlarmStore> {
-  const { uri, clock, log, poolSize = DEFAULT_POOL_SIZE, onHint } = options;
+  const { uri, clock, log, poolSize = DEFAULT_POOL_SIZE, onHint: onRemoteDue } = options;
   let buckets: Buckets;
   const pool = new PrimaryPool(parseAddress(uri), { size: poolSize, clock, log });
   const databaseClock = new DatabaseClock(pool, clock, log);
@@ -103,47 +103,60 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       options.onOutdated?.();
       throw new ReveilleError('unavailable', 'the number of buckets has changed; try again');
     };
-    await refuseHalfArrived(pool, pool.primary.name);
+    await refuseIncompleteTransfer(pool, pool.primary.name);
     await databaseClock.start();
   } catch (thrown) {
     await pool.close();
     throw thrown;
   }
-  let team: Team | undefined;
+  let membership: ReplicaMembership | undefined;
   const { prefers = 'all' } = options;
-  const standsBack = (bucket: number) =>
-    buckets.count > 1 && !(typeof prefers === 'function' ? prefers(bucket) : (team?.prefers(bucket) ?? true));
-  const outlook = new Outlook(pool, buckets, clock, standsBack);
-  const heard =
-    onHint &&
+  const isPreferredElsewhere = (bucket: number) =>
+    buckets.count > 1 && !(typeof prefers === 'function' ? prefers(bucket) : (membership?.prefers(bucket) ?? true));
+  const dueIndex = new DueIndex(pool, buckets, clock, isPreferredElsewhere);
+  const onNotifiedDue =
+    onRemoteDue &&
     ((dueAt: number, bucket: number) => {
-      outlook.hear(bucket, dueAt);
-      onHint(standsBack(bucket) ? dueAt + STAND_BACK_MS : dueAt);
+      dueIndex.noteDue(bucket, dueAt);
+      onRemoteDue(isPreferredElsewhere(bucket) ? dueAt + PREFERENCE_DELAY_MS : dueAt);
     });
-  const hints = options.hints === false ? undefined : new Hints(pool, clock, log, heard);
-  if (hints && prefers === 'rendezvous' && buckets.count > 1) {
-    team = new Team({ self: hints.sender, buckets: buckets.count, clock, tell: (word) => hints.say(word) });
-    hints.onMember = (member, word) => team?.hear(member, word);
+  const notifications = options.hints === false ? undefined : new ReplicaNotifications(pool, clock, log, onNotifiedDue);
+  if (notifications && prefers === 'rendezvous' && buckets.count > 1) {
+    membership = new ReplicaMembership({
+      self: notifications.sender,
+      buckets: buckets.count,
+      clock,
+      notify: (word) => notifications.sendMembership(word),
+    });
+    notifications.onMember = (member, word) => membership?.receive(member, word);
   }
-  hints?.listen();
+  notifications?.listen();
   pool.onPrimary = () => {
     databaseClock.remeasure();
-    hints?.moveOn();
+    notifications?.reconnect();
   };
 
   const creates = prepareCreate(pool, buckets);
   const update = prepareUpdate(pool, buckets, clock);
   const claimed = new ClaimedStates();
-  const sweeps = prepareSweep({ pool, buckets, outlook, clock, log });
-  const claim = prepareClaim({ pool, buckets, outlook, sweeps, claimed, standsBack, log });
-  const onState = (state: AlarmState) => outlook.stored(state);
+  const sweeps = prepareSweep({ pool, buckets, dueIndex: dueIndex, clock, log });
+  const claim = prepareClaim({
+    pool,
+    buckets,
+    dueIndex: dueIndex,
+    sweeps,
+    claimed,
+    isPreferredElsewhere: isPreferredElsewhere,
+    log,
+  });
+  const onState = (state: AlarmState) => dueIndex.recordStored(state);
   const complete = prepareComplete({ pool, buckets, claimed, clock, onState });
   const keys = prepareAgentKeys(pool, buckets);
 
-  const changed = (owner: string) => hints?.marks.changed(owner);
-  const tell = (state: AlarmState | undefined) => {
+  const changed = (owner: string) => notifications?.changeCounters.changed(owner);
+  const notify = (state: AlarmState | undefined) => {
     const dueAt = state && earliestDue(state);
-    if (dueAt !== undefined) hints?.tell(dueAt, buckets.of(state!.alarm.owner), databaseClock.now());
+    if (dueAt !== undefined) notifications?.notifyDue(dueAt, buckets.of(state!.alarm.owner), databaseClock.now());
   };
 
   return {
@@ -153,8 +166,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       const answer = await creates.create(entry, limits);
       if (answer.result === 'created') {
         changed(entry.alarm.owner);
-        outlook.stored(answer.state);
-        tell(answer.state);
+        dueIndex.recordStored(answer.state);
+        notify(answer.state);
       }
       return answer;
     },
@@ -162,32 +175,32 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     findByKey: (owner, key) => findByKey(pool, buckets, owner, key),
     list: (owner, filter) => list(pool, buckets.of(owner), owner, filter),
     search: (owner, request) => search(pool, buckets.of(owner), owner, request),
-    mark: async (owner) => hints?.marks.of(owner),
+    mark: async (owner) => notifications?.changeCounters.of(owner),
     upcoming: (owner, request) => upcoming(pool, buckets.of(owner), owner, request),
     async update(owner, alarmId, transition, limits) {
       const state = await update(owner, alarmId, transition, limits);
-      outlook.forget(buckets.of(owner));
+      dueIndex.invalidate(buckets.of(owner));
       changed(owner);
-      tell(state);
+      notify(state);
       return state;
     },
     attempts: (owner, alarmId, page) => pageOfAttempts(pool, buckets.of(owner), owner, alarmId, page),
     pruneAttempts: inTurn(buckets, (bucket, request) => pruneAttempts(pool, bucket, request)),
-    pruneAlarms: inTurn(buckets, (bucket, { before, limit }) => forgetEnded(pool, bucket, before, limit)),
+    pruneAlarms: inTurn(buckets, (bucket, { before, limit }) => deleteEnded(pool, bucket, before, limit)),
     async forgetCancelled(owner, limit) {
-      const forgotten = await forgetCancelled(pool, buckets.of(owner), owner, limit);
+      const deleted = await deleteCancelled(pool, buckets.of(owner), owner, limit);
       changed(owner);
-      return forgotten;
+      return deleted;
     },
     usage: () => usage(pool),
     async recordReceipts(report) {
-      const recorded = await recordReceipts(pool, buckets, report);
+      const recorded = await recordTurnReports(pool, buckets, report);
       changed(report.owner);
       return recorded;
     },
     hasFire: (fire) => hasFire(pool, buckets.of(fire.owner), fire),
-    receiptsOf: (owner, alarmId, fireIds) => receiptsOf(pool, buckets.of(owner), owner, alarmId, fireIds),
-    pruneReceipts: inTurn(buckets, (bucket, request) => pruneReceipts(pool, bucket, request)),
+    receiptsOf: (owner, alarmId, fireIds) => turnReportsOf(pool, buckets.of(owner), owner, alarmId, fireIds),
+    pruneReceipts: inTurn(buckets, (bucket, request) => pruneTurnReports(pool, bucket, request)),
 
     // Any lease may belong to another, running replica.
     endLeasesOfTheDead: async () => 0,
@@ -203,8 +216,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       return results;
     },
     async nextDueAt(saturated) {
-      team?.looks();
-      return outlook.nextDueAt(saturated, databaseClock.now(), sweeps.leaseEnds);
+      membership?.recordClaim();
+      return dueIndex.nextDueAt(saturated, databaseClock.now(), sweeps.leaseEnds);
     },
     countDue: (request) => countDue(pool, buckets, request),
 
@@ -222,8 +235,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     },
     async close() {
       await creates.drain();
-      team?.stop();
-      await Promise.all([hints?.stop(), databaseClock.stop()]);
+      membership?.stop();
+      await Promise.all([notifications?.stop(), databaseClock.stop()]);
       await pool.close();
     },
   };

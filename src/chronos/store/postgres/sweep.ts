@@ -6,7 +6,7 @@ import { interruptedState } from '../difference.ts';
 import type { LeaseKey } from '../store.ts';
 import type { Buckets } from './buckets.ts';
 import { type Settlement, settleAll } from './complete.ts';
-import type { Outlook } from './outlook.ts';
+import type { DueIndex } from './due-index.ts';
 import type { PrimaryPool } from './pool.ts';
 import { type Call, type Row, statement } from './statement.ts';
 
@@ -31,9 +31,9 @@ const EXPIRED = statement(
   ) AS o ON true`,
 );
 
-export type Sweeping = { pool: PrimaryPool; buckets: Buckets; outlook: Outlook; clock: Clock; log: Logger };
+export type Sweeping = { pool: PrimaryPool; buckets: Buckets; dueIndex: DueIndex; clock: Clock; log: Logger };
 
-export function prepareSweep({ pool, buckets, outlook, clock, log }: Sweeping) {
+export function prepareSweep({ pool, buckets, dueIndex, clock, log }: Sweeping) {
   /** When each bucket is searched next for expired leases, and the time of its last search. */
   const sweeps = buckets.all().map(() => ({ dueAt: Number.NEGATIVE_INFINITY, last: Number.NEGATIVE_INFINITY }));
 
@@ -43,7 +43,7 @@ export function prepareSweep({ pool, buckets, outlook, clock, log }: Sweeping) {
       return {
         key,
         // A renewed lease is not ended.
-        attempt: (held) => (held.leaseUntil! <= now ? interruptedAttempt(held) : undefined),
+        attempt: (leased) => (leased.leaseUntil! <= now ? interruptedAttempt(leased) : undefined),
         settle: (state) => interruptedState(state, key.fireId, now, log),
       };
     });
@@ -58,7 +58,7 @@ export function prepareSweep({ pool, buckets, outlook, clock, log }: Sweeping) {
     const calls = which.map((bucket): Call => ({ statement: EXPIRED, values: [bucket, now] }));
     const failures: unknown[] = [];
     const more: number[] = [];
-    for (const [index, answer] of (await buckets.ask(pool, calls)).entries()) {
+    for (const [index, answer] of (await buckets.query(pool, calls)).entries()) {
       const bucket = which[index]!;
       if (answer.status === 'rejected') {
         failures.push(answer.reason);
@@ -67,7 +67,7 @@ export function prepareSweep({ pool, buckets, outlook, clock, log }: Sweeping) {
       nextEnds.set(bucket, (answer.value[0]![0] as number | null) ?? Infinity);
       const rows = answer.value.filter(([, owner]) => owner !== null);
       if (rows.length === 0) continue;
-      outlook.forget(bucket);
+      dueIndex.invalidate(bucket);
       try {
         await end(rows, now);
       } catch (error) {

@@ -13,7 +13,7 @@ import type { StoreLimits } from '../store.ts';
 import { abandonedAttempts } from './attempts.ts';
 import type { Buckets } from './buckets.ts';
 import { type Change, type Plan, planOf } from './change.ts';
-import { untilUndisturbed } from './contention.ts';
+import { retryUntilUncontended } from './contention.ts';
 import { ADD_OPEN, countOpen, storedOf, waitingTriggers } from './owners.ts';
 import type { PrimaryPool } from './pool.ts';
 import { sqlState } from './postgres-error.ts';
@@ -22,11 +22,11 @@ import { readOne } from './state.ts';
 import { type Call, type Statement, statement } from './statement.ts';
 
 const KEY = ['owner', 'alarmId', 'fireId'] as const;
-const HELD = [...KEY, 'fence', 'leaseUntil'] as const;
+const LEASED = [...KEY, 'fence', 'leaseUntil'] as const;
 const MOVED = OCCURRENCE.members.filter((member) => member !== 'owner' && member !== 'alarmId');
 
 /** Appears in the server's log when a batch is aborted, so it explains itself. */
-const GIVE_WAY = 'reveille: concurrent change, the batch is retried (';
+const CONFLICT_TEXT = 'reveille: concurrent change, the batch is retried (';
 
 /** The condition for a row of `occurrences`: no claim, renewal or end of a lease since it was read. */
 const UNTOUCHED = (was: string) => `
@@ -43,17 +43,17 @@ type Part = {
 const DELETE: Part = {
   sql: (first) => `
     DELETE FROM occurrences AS o
-    USING unnest(${OCCURRENCE.arrays(first, HELD)}) AS d (owner, alarm_id, was, was_fence, was_lease_until)
+    USING unnest(${OCCURRENCE.arrays(first, LEASED)}) AS d (owner, alarm_id, was, was_fence, was_lease_until)
     WHERE ${UNTOUCHED('d')}
     RETURNING 1`,
-  values: ({ deletes }) => OCCURRENCE.bind(deletes, HELD),
+  values: ({ deletes }) => OCCURRENCE.bind(deletes, LEASED),
   count: ({ deletes }) => deletes.length,
 };
 
 const MOVE: Part = {
   sql: (first) => `
     UPDATE occurrences AS o SET alarm_revision = m.alarm_revision, ${OCCURRENCE.assignments('m', MOVED)}
-    FROM unnest(${OCCURRENCE.arrays(first, HELD)}, $${first + 5}::bigint[], ${OCCURRENCE.arrays(first + 6, MOVED)})
+    FROM unnest(${OCCURRENCE.arrays(first, LEASED)}, $${first + 5}::bigint[], ${OCCURRENCE.arrays(first + 6, MOVED)})
       AS m (owner, alarm_id, was, was_fence, was_lease_until, alarm_revision, ${OCCURRENCE.list(undefined, MOVED)})
     WHERE ${UNTOUCHED('m')}
     RETURNING 1`,
@@ -61,7 +61,7 @@ const MOVE: Part = {
     const from = moves.map((move) => move.from);
     const to = moves.map((move) => move.to);
     const revisions = moves.map((move) => move.revision);
-    return [...OCCURRENCE.bind(from, HELD), revisions, ...OCCURRENCE.bind(to, MOVED)];
+    return [...OCCURRENCE.bind(from, LEASED), revisions, ...OCCURRENCE.bind(to, MOVED)];
   },
   count: ({ moves }) => moves.length,
 };
@@ -85,8 +85,8 @@ type Writer = { statement: Statement; values: (plan: Plan) => unknown[] };
  * Makes the statement and its transaction fail unless the expected number of rows was written. The cast of this text to
  * a number always fails, and is not evaluated when the numbers match.
  */
-function orGiveWay(wanted: string, written: string): string {
-  return `CASE WHEN ${wanted} = ${written} THEN 0 ELSE CAST('${GIVE_WAY}' || ${written} || ')' AS BIGINT) END`;
+function orFail(wanted: string, written: string): string {
+  return `CASE WHEN ${wanted} = ${written} THEN 0 ELSE CAST('${CONFLICT_TEXT}' || ${written} || ')' AS BIGINT) END`;
 }
 
 /**
@@ -117,7 +117,7 @@ function writer(name: string, members: readonly (keyof Alarm)[], part: Part, wit
         RETURNING 1
       ), owed AS (${part.sql(owed)}
       )${withLedger ? recorded : ''}
-      SELECT ${orGiveWay('$2::bigint', '((SELECT count(*) FROM written) + (SELECT count(*) FROM owed))')}`,
+      SELECT ${orFail('$2::bigint', '((SELECT count(*) FROM written) + (SELECT count(*) FROM owed))')}`,
     ),
     values(plan) {
       const alarms = plan.alarms.map(({ alarm }) => alarm);
@@ -154,14 +154,14 @@ const LEDGER = {
 const MOVE_ALONE: Writer = {
   statement: statement(
     'move_occurrences',
-    `WITH owed AS (${MOVE.sql(3)}) SELECT ${orGiveWay('$2::bigint', '(SELECT count(*) FROM owed)')}`,
+    `WITH owed AS (${MOVE.sql(3)}) SELECT ${orFail('$2::bigint', '(SELECT count(*) FROM owed)')}`,
   ),
   values: (plan) => [MOVE.count(plan), ...MOVE.values(plan)],
 };
 
-function gaveWay(error: unknown): boolean {
+function failedOnConflict(error: unknown): boolean {
   const cause = error instanceof ReveilleError ? error.cause : error;
-  return sqlState(cause) === '22P02' && (cause as Error).message.includes(GIVE_WAY);
+  return sqlState(cause) === '22P02' && (cause as Error).message.includes(CONFLICT_TEXT);
 }
 
 /** The statements that write a plan: all in one transaction. */
@@ -198,7 +198,7 @@ export async function writeChanges(
     await pool.together(calls);
     return true;
   } catch (error) {
-    if (gaveWay(error)) return false;
+    if (failedOnConflict(error)) return false;
     throw error;
   }
 }
@@ -206,8 +206,8 @@ export async function writeChanges(
 // Changes one alarm by a pure transition.
 
 function isSame(stored: AlarmState, wanted: AlarmState): boolean {
-  const { alarm, came, changed, went } = differenceOf(stored, wanted);
-  return alarm.size + came.length + changed.length + went.length === 0;
+  const { alarm, added, changed, removed } = differenceOf(stored, wanted);
+  return alarm.size + added.length + changed.length + removed.length === 0;
 }
 
 export function prepareUpdate(pool: PrimaryPool, buckets: Buckets, clock: Clock) {
@@ -218,8 +218,8 @@ export function prepareUpdate(pool: PrimaryPool, buckets: Buckets, clock: Clock)
     if (!needsTotals(increase, limits)) return;
     const bucket = buckets.of(owner);
     const active = increase.opens ? await countOpen(pool, bucket, owner) : 0;
-    const held = Promise.all([storedOf(pool, bucket, owner), waitingTriggers(pool, bucket, owner)]);
-    const [{ bytes }, triggers] = await held;
+    const totals = Promise.all([storedOf(pool, bucket, owner), waitingTriggers(pool, bucket, owner)]);
+    const [{ bytes }, triggers] = await totals;
     checkGrowth(increase, limits, { active, bytes, triggers });
   }
 
@@ -229,7 +229,7 @@ export function prepareUpdate(pool: PrimaryPool, buckets: Buckets, clock: Clock)
     transition: Transition,
     limits: StoreLimits = {},
   ): Promise<AlarmState | undefined> => {
-    const { state } = await untilUndisturbed(
+    const { state } = await retryUntilUncontended(
       clock,
       async (): Promise<{ state: AlarmState | undefined } | undefined> => {
         const stored = await readOne(pool, buckets, owner, alarmId);

@@ -22,18 +22,18 @@ export function prepareCreate(tables: Tables, findByKey: FindByKey) {
     if (holder) return { result: 'key_taken', state: holder };
     const { maxActive, maxStored = Number.POSITIVE_INFINITY, maxBytes = Number.POSITIVE_INFINITY } = limits;
     const ownerSeq = owners.seqOf(owner);
-    const held = owners.held(ownerSeq);
-    if (held.open >= maxActive) return { result: 'too_many', active: held.open };
+    const totals = owners.held(ownerSeq);
+    if (totals.open >= maxActive) return { result: 'too_many', active: totals.open };
     const bytes = storedBytes(alarm);
-    if (held.alarms >= maxStored || held.bytes + bytes > maxBytes)
-      return { result: 'too_much', alarms: held.alarms, bytes: held.bytes };
+    if (totals.alarms >= maxStored || totals.bytes + bytes > maxBytes)
+      return { result: 'too_much', alarms: totals.alarms, bytes: totals.bytes };
     if (alarms.seqOf(owner, id) !== undefined) throw new ReveilleError('conflict', `alarm ${id} exists already`);
 
     const state = { alarm, occurrences: [occurrence] };
     checkTransition({ alarm, occurrences: [] }, state);
-    const place = { owner, id, ownerSeq: ownerSeq ?? owners.enrolled(owner), seq: alarms.insert(alarm) };
-    occurrences.insert(place, occurrence);
-    owners.grow(place.ownerSeq, isOpen(alarm.status) ? 1 : 0, { alarms: 1, bytes });
+    const location = { owner, id, ownerSeq: ownerSeq ?? owners.enrolled(owner), seq: alarms.insert(alarm) };
+    occurrences.insert(location, occurrence);
+    owners.grow(location.ownerSeq, isOpen(alarm.status) ? 1 : 0, { alarms: 1, bytes });
     return { result: 'created', state };
   };
 }

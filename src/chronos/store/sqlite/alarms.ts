@@ -2,7 +2,7 @@
 import type { DatabaseSync } from 'node:sqlite';
 import type { Alarm, Occurrence } from '../../alarm/alarm.ts';
 import { ALARM_COLUMNS } from '../columns.ts';
-import { OWED_COLUMNS, occurrenceIn } from './occurrences.ts';
+import { OCCURRENCE_COLUMN_LIST, occurrenceIn } from './occurrences.ts';
 import { prepareInsert, prepareQuery, prepareUpdate, shapeOf } from './statements.ts';
 
 const ALARM = shapeOf(ALARM_COLUMNS);
@@ -48,7 +48,7 @@ export function prepareAlarms(db: DatabaseSync) {
   );
   const owing = prepareQuery<{ alarm: Alarm; occurrence: Occurrence }>(
     db,
-    `SELECT ${COLUMNS}, ${OWED_COLUMNS}
+    `SELECT ${COLUMNS}, ${OCCURRENCE_COLUMN_LIST}
      FROM owed AS o CROSS JOIN alarms AS a ON a.seq = o.alarm CROSS JOIN alarm_texts AS t ON t.seq = o.alarm
      WHERE o.alarm = ? AND o.scheduled_for = ?`,
     (row) => {

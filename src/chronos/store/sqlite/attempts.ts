@@ -49,8 +49,8 @@ export function prepareLedger(db: DatabaseSync) {
     insert: add,
 
     /** Records an attempt without an outcome; `knownAt` as in {@link interruptedAttempt}. */
-    interrupted(alarm: number, held: Occurrence, knownAt?: number): void {
-      add(alarm, interruptedAttempt(held, knownAt));
+    interrupted(alarm: number, leased: Occurrence, knownAt?: number): void {
+      add(alarm, interruptedAttempt(leased, knownAt));
     },
 
     /** Deletes attempts that finished before an instant, the oldest first; returns their number. */

@@ -25,10 +25,10 @@ export function prepareRenew({ leases }: Tables) {
 
 // The next due time or lease expiry, and the number of due occurrences.
 
-export function prepareNextDue({ owners, leases, dueLine }: Tables) {
+export function prepareNextDue({ owners, leases, dueLine: dueQueue }: Tables) {
   return (saturated: ReadonlySet<string>): number | undefined => {
     const numbers = new Set([...saturated].flatMap((owner) => owners.seqOf(owner) ?? []));
-    let earliest = dueLine.next(numbers) ?? Number.POSITIVE_INFINITY;
+    let earliest = dueQueue.next(numbers) ?? Number.POSITIVE_INFINITY;
     for (const { leaseUntil, owner } of leases.all())
       if (leaseUntil < earliest && !numbers.has(owner)) earliest = leaseUntil;
     return earliest === Number.POSITIVE_INFINITY ? undefined : earliest;
@@ -53,9 +53,9 @@ export function prepareEndLeases(tables: Tables, log: Logger) {
     const stored = tables.ofLease(lease);
     const { seq, ownerSeq } = stored.place;
     const { fireId } = lease.key;
-    const held = stored.state.occurrences.find((occurrence) => occurrence.fireId === fireId)!;
+    const leased = stored.state.occurrences.find((occurrence) => occurrence.fireId === fireId)!;
     const opened = tables.write(stored, interruptedState(withoutLease(stored.state, fireId), fireId, now, log), fireId);
-    tables.ledger.interrupted(seq, held, now);
+    tables.ledger.interrupted(seq, leased, now);
     tables.owners.grow(ownerSeq, opened);
   }
 
@@ -66,9 +66,9 @@ export function prepareEndLeases(tables: Tables, log: Logger) {
      * @returns their number
      */
     ranOut(now: number): number {
-      const held = tables.leases.until(now);
-      for (const lease of held) endLease(lease, now);
-      return held.length;
+      const leased = tables.leases.until(now);
+      for (const lease of leased) endLease(lease, now);
+      return leased.length;
     },
 
     /**
@@ -78,14 +78,14 @@ export function prepareEndLeases(tables: Tables, log: Logger) {
      * @returns their number
      */
     ofEarlierOwner(now: number): number {
-      const held = tables.leases.until(Number.MAX_SAFE_INTEGER);
-      for (const lease of held) endLease(lease, now);
-      return held.length;
+      const leased = tables.leases.until(Number.MAX_SAFE_INTEGER);
+      for (const lease of leased) endLease(lease, now);
+      return leased.length;
     },
   };
 }
 
-export function prepareClaim({ alarms, leases, owners, dueLine }: Tables) {
+export function prepareClaim({ alarms, leases, owners, dueLine: dueQueue }: Tables) {
   return (request: ClaimRequest): Claim[] => {
     const { now: claimedAt, leaseUntil, inFlight } = request;
     const busy = new Map<number, number>();
@@ -93,11 +93,11 @@ export function prepareClaim({ alarms, leases, owners, dueLine }: Tables) {
       const seq = owners.seqOf(owner);
       if (seq !== undefined) busy.set(seq, count);
     }
-    return dueLine.take(request, busy).flatMap(({ owner, alarm: seq, scheduledFor }): Claim[] => {
-      const owing = alarms.owing(seq, scheduledFor);
+    return dueQueue.take(request, busy).flatMap(({ owner, alarm: seq, scheduledFor }): Claim[] => {
+      const found = alarms.owing(seq, scheduledFor);
       // Missing only if another program has written to the file.
-      if (!owing) return [];
-      const { alarm, occurrence: free } = owing;
+      if (!found) return [];
+      const { alarm, occurrence: free } = found;
       const occurrence: Occurrence = {
         ...free,
         attempt: free.attempt + 1,

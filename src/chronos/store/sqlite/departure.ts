@@ -7,12 +7,12 @@ import { formatInstant } from '../../../wire/rfc3339.ts';
  * `home`: the file is in use. `moving`: it is being copied. `verified`: the copy is complete; only the database knows
  * whether it is in use. `moved`: the copy is in use.
  */
-export type DepartureState = 'home' | 'moving' | 'verified' | 'moved';
+export type SourcePhase = 'home' | 'moving' | 'verified' | 'moved';
 
-export type Departure = {
+export type SourceState = {
   /** Identifies this file permanently to the databases that it moves to. */
   source: string;
-  state: DepartureState;
+  state: SourcePhase;
   /** Identifies the move; `null` for `home`. */
   transfer: string | null;
   /** The database, `host:port/database`; `null` for `home`. */
@@ -22,12 +22,12 @@ export type Departure = {
 };
 
 /** The state in the file; `undefined` when no move was ever started. */
-export function readDeparture(db: DatabaseSync): Departure | undefined {
-  return db.prepare('SELECT source, state, transfer, target, since FROM departures').get() as Departure | undefined;
+export function readSourceState(db: DatabaseSync): SourceState | undefined {
+  return db.prepare('SELECT source, state, transfer, target, since FROM departures').get() as SourceState | undefined;
 }
 
 /** Stores the state. It is on disk when this returns. */
-export function writeDeparture(db: DatabaseSync, { source, state, transfer, target, since }: Departure): void {
+export function writeDeparture(db: DatabaseSync, { source, state, transfer, target, since }: SourceState): void {
   db.prepare(
     `INSERT OR REPLACE INTO departures (only_one, source, state, transfer, target, since) VALUES (1, ?, ?, ?, ?, ?)`,
   ).run(source, state, transfer, target, since);
@@ -40,7 +40,7 @@ export function writeDeparture(db: DatabaseSync, { source, state, transfer, targ
  * @throws ReveilleError `conflict`, with the place of the alarms and how to continue or go back
  */
 export function refuseDeparted(db: DatabaseSync, path: string): void {
-  const departure = readDeparture(db);
+  const departure = readSourceState(db);
   if (!departure || departure.state === 'home') return;
   const { state, target, since } = departure;
   const message =

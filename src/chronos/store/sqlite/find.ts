@@ -9,7 +9,7 @@ import type { Tables } from './tables.ts';
 const AFTER_ALL = '\u{10ffff}';
 
 /** An occurrence with this many failed attempts does not wake the computer any more. */
-const ATTEMPTS_WOKEN_FOR = 3;
+const MAX_WAKE_ATTEMPTS = 3;
 
 /** Up to this many active alarms of one owner are sorted; for more, the queue of all owners is scanned. */
 const FEW = 1000;
@@ -21,7 +21,7 @@ export function prepareFind(db: DatabaseSync, tables: Tables) {
     ([id, count]) => ({ id: id as string | null, count: count as number }),
   );
   // `lower` of SQLite folds only A to Z.
-  const holding = prepareQuery(
+  const containing = prepareQuery(
     db,
     `SELECT a.id FROM alarms AS a CROSS JOIN alarm_texts AS t USING (seq)
      WHERE a.owner = ?1 AND a.id < ?2 AND a.id >= ?3 AND (?4 IS NULL OR a.status = ?4) AND (?5 IS NULL OR a.kind = ?5)
@@ -58,7 +58,7 @@ export function prepareFind(db: DatabaseSync, tables: Tables) {
     `SELECT min(at), min(at) FILTER (WHERE at > ?) FROM (
        SELECT max(o.due_at, coalesce(o.held_until, o.due_at)) AS at
        FROM alarms AS a INDEXED BY alarms_waking CROSS JOIN owed AS o ON o.alarm = a.seq
-       WHERE a.wake_computer = 1 AND o.due_at IS NOT NULL AND o.attempt < ${ATTEMPTS_WOKEN_FOR})`,
+       WHERE a.wake_computer = 1 AND o.due_at IS NOT NULL AND o.attempt < ${MAX_WAKE_ATTEMPTS})`,
     ([first, later]): ComputerWakes => ({
       ...(first === null ? {} : { first: first as number }),
       ...(later === null ? {} : { later: later as number }),
@@ -70,7 +70,7 @@ export function prepareFind(db: DatabaseSync, tables: Tables) {
     search(owner: string, { text, status, kind, before = AFTER_ALL, limit }: AlarmSearch) {
       const { id: oldest, count } = last.get(owner, before)!;
       if (oldest === null) return { found: [], reached: undefined };
-      const ids = holding.all(owner, before, oldest, status ?? null, kind ?? null, text, limit);
+      const ids = containing.all(owner, before, oldest, status ?? null, kind ?? null, text, limit);
       const end = count === SEARCH_STEP ? oldest : undefined;
       return { found: ids.map(stateOf(owner)), reached: ids.length === limit ? ids.at(-1)! : end };
     },

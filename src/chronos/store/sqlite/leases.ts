@@ -45,7 +45,7 @@ const NONE: readonly Lease[] = [];
  * @param undo reverts changes in memory when the transaction is rolled back
  */
 export function prepareLeases(db: DatabaseSync, undo: Undo) {
-  const kept = prepareQuery<Lease>(
+  const stored = prepareQuery<Lease>(
     db,
     `SELECT l.alarm, l.scheduled_for, l.attempt, l.fence, l.lease_until, l.claimed_at, w.seq, a.owner, a.id
      FROM leases AS l JOIN alarms AS a ON a.seq = l.alarm JOIN owners AS w ON w.owner = a.owner`,
@@ -73,7 +73,7 @@ export function prepareLeases(db: DatabaseSync, undo: Undo) {
     byFire.delete(nameOf(lease.key));
     takeFrom(byAlarm, lease.alarm, lease);
   };
-  for (const lease of kept.all()) remember(lease);
+  for (const lease of stored.all()) remember(lease);
 
   const at = (alarm: number, scheduledFor: number) =>
     byAlarm.get(alarm)?.find((lease) => lease.scheduledFor === scheduledFor);

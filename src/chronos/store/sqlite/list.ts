@@ -23,7 +23,7 @@ export function prepareList(db: DatabaseSync, tables: Tables) {
     ([id]) => id as string,
   );
   // Most alarms are fired ones, so the search scans all alarms: an index for them would cost every fire a write.
-  const newestRung = prepareQuery(
+  const newestFired = prepareQuery(
     db,
     `SELECT id FROM alarms WHERE owner = ? AND id < ? AND status = 'fired' AND kind = 'once' ORDER BY id DESC ${LIMIT}`,
     ([id]) => id as string,
@@ -40,7 +40,7 @@ export function prepareList(db: DatabaseSync, tables: Tables) {
       .flatMap((status) =>
         kinds.flatMap((kind) =>
           status === 'fired' && kind === 'once'
-            ? newestRung.all(owner, before, filter.limit)
+            ? newestFired.all(owner, before, filter.limit)
             : newestOf.all(owner, status, kind, before, filter.limit),
         ),
       )

@@ -6,7 +6,7 @@ import type { StoreUsage } from '../store.ts';
 import { prepareQuery } from './statements.ts';
 
 /** The change in an owner's stored alarms. */
-export type Grown = { alarms: number; bytes: number };
+export type TotalsChange = { alarms: number; bytes: number };
 
 /** Owner numbers that are cached; beyond it the cache is cleared. */
 const MOST_NUMBERS = 20_000;
@@ -26,10 +26,10 @@ export function prepareOwners(db: DatabaseSync, undo: Undo) {
     'INSERT INTO owners (owner, open_alarms, stored_alarms, stored_bytes) VALUES (?, 0, 0, 0) RETURNING seq',
     ([seq]) => seq as number,
   );
-  const growRow = db.prepare(`
+  const addToRow = db.prepare(`
     UPDATE owners SET open_alarms = max(open_alarms + ?2, 0), stored_alarms = max(stored_alarms + ?3, 0),
       stored_bytes = max(stored_bytes + ?4, 0) WHERE seq = ?1`);
-  const held = prepareQuery(
+  const totals = prepareQuery(
     db,
     'SELECT open_alarms, stored_alarms, stored_bytes FROM owners WHERE seq = ?',
     ([open, alarms, bytes]) => ({ open: open as number, alarms: alarms as number, bytes: bytes as number }),
@@ -72,13 +72,13 @@ export function prepareOwners(db: DatabaseSync, undo: Undo) {
      *
      * @param opened the change in the owner's open alarms
      */
-    grow(seq: number, opened: number, { alarms, bytes }: Grown = { alarms: 0, bytes: 0 }): void {
-      if (opened !== 0 || alarms !== 0 || bytes !== 0) growRow.run(seq, opened, alarms, bytes);
+    grow(seq: number, opened: number, { alarms, bytes }: TotalsChange = { alarms: 0, bytes: 0 }): void {
+      if (opened !== 0 || alarms !== 0 || bytes !== 0) addToRow.run(seq, opened, alarms, bytes);
     },
 
     /** The number of the owner's open alarms, of all its alarms, and their stored size. */
     held(seq: number | undefined): { open: number; alarms: number; bytes: number } {
-      return (seq === undefined ? undefined : held.get(seq)) ?? { open: 0, alarms: 0, bytes: 0 };
+      return (seq === undefined ? undefined : totals.get(seq)) ?? { open: 0, alarms: 0, bytes: 0 };
     },
 
     /** How many triggers of the owner's alarms wait for delivery. */

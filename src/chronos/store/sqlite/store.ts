@@ -11,12 +11,12 @@ import type { AlarmStore } from '../store.ts';
 import { prepareAgentKeys, prepareNonces } from './agent-keys.ts';
 import { prepareComplete, prepareCreate, prepareFindByKey, prepareUpdateAlarm } from './alarm-changes.ts';
 import { prepareClaim, prepareCountDue, prepareEndLeases, prepareNextDue, prepareRenew } from './claim.ts';
+import { prepareDeleteEnded } from './delete-ended.ts';
 import { refuseDeparted } from './departure.ts';
 import { prepareFind } from './find.ts';
-import { prepareForget } from './forget.ts';
 import { prepareList } from './list.ts';
-import { prepareReceipts } from './receipts.ts';
 import { prepareTables } from './tables.ts';
+import { prepareTurnReports } from './turn-reports.ts';
 
 /** Owners whose changes are counted; beyond it all owners count as changed. */
 const MOST_COUNTED = 100_000;
@@ -25,7 +25,7 @@ const MOST_COUNTED = 100_000;
  * Change counters of owners, in memory: one process owns the file and makes every change. A counter is incremented in
  * the transaction of its change, which no reader interrupts. A rolled back change causes an unnecessary read.
  */
-class Marks {
+class ChangeCounters {
   /** Distinguishes the counters of different processes. */
   readonly #process = randomBytes(6).toString('hex');
   readonly #counts = new Map<string, number>();
@@ -111,9 +111,9 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
   const countDue = prepareCountDue(db);
   const nonces = prepareNonces(db);
   const keys = prepareAgentKeys(db);
-  const receipts = prepareReceipts(db);
-  const forget = prepareForget(db, tables);
-  const marks = new Marks();
+  const turnReports = prepareTurnReports(db);
+  const deleteEnded = prepareDeleteEnded(db, tables);
+  const changeCounters = new ChangeCounters();
 
   async function read<T>(query: () => T): Promise<T> {
     try {
@@ -126,37 +126,39 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
   return {
     now: () => options.clock.now(),
 
-    create: (entry, limits) => commits.run(() => marks.after(create(entry, limits), entry.alarm.owner)),
+    create: (entry, limits) => commits.run(() => changeCounters.after(create(entry, limits), entry.alarm.owner)),
     get: (owner, alarmId) => read(() => tables.find(owner, alarmId)?.state),
     findByKey: (owner, idempotencyKey) => read(() => findByKey(owner, idempotencyKey)),
     list: (owner, filter) => read(() => list(owner, filter)),
     search: (owner, request) => read(() => find.search(owner, request)),
     upcoming: (owner, request) => read(() => find.upcoming(owner, request)),
-    mark: async (owner) => marks.of(owner),
+    mark: async (owner) => changeCounters.of(owner),
     update: (owner, alarmId, transition, limits) =>
-      commits.run(() => marks.after(update(owner, alarmId, transition, limits), owner)),
+      commits.run(() => changeCounters.after(update(owner, alarmId, transition, limits), owner)),
     attempts: (owner, alarmId, { limit, before }) => read(() => tables.ledger.page(owner, alarmId, limit, before)),
     pruneAttempts: ({ before, limit }) => commits.run(() => tables.ledger.prune(before, limit)),
-    pruneAlarms: ({ before, limit }) => commits.run(() => marks.afterAll(forget.endedBefore(before, limit))),
-    forgetCancelled: (owner, limit) => commits.run(() => marks.after(forget.cancelledOf(owner, limit), owner)),
+    pruneAlarms: ({ before, limit }) =>
+      commits.run(() => changeCounters.afterAll(deleteEnded.endedBefore(before, limit))),
+    forgetCancelled: (owner, limit) =>
+      commits.run(() => changeCounters.after(deleteEnded.cancelledOf(owner, limit), owner)),
     usage: () => read(() => tables.owners.usage()),
-    recordReceipts: (report) => commits.run(() => marks.after(receipts.record(report), report.owner)),
-    hasFire: (fire) => read(() => receipts.knows(fire)),
-    receiptsOf: (owner, alarmId, fireIds) => read(() => receipts.of(owner, alarmId, fireIds)),
-    pruneReceipts: ({ before, limit }) => commits.run(() => receipts.prune(before, limit)),
+    recordReceipts: (report) => commits.run(() => changeCounters.after(turnReports.record(report), report.owner)),
+    hasFire: (fire) => read(() => turnReports.knows(fire)),
+    receiptsOf: (owner, alarmId, fireIds) => read(() => turnReports.of(owner, alarmId, fireIds)),
+    pruneReceipts: ({ before, limit }) => commits.run(() => turnReports.prune(before, limit)),
 
-    endLeasesOfTheDead: (now) => commits.run(() => marks.afterAll(endLeases.ofEarlierOwner(now))),
+    endLeasesOfTheDead: (now) => commits.run(() => changeCounters.afterAll(endLeases.ofEarlierOwner(now))),
     claim: (request) =>
       commits.run(() => {
-        marks.afterAll(endLeases.ranOut(request.now));
+        changeCounters.afterAll(endLeases.ranOut(request.now));
         const claims = claim(request);
-        for (const { alarm } of claims) marks.changed(alarm.owner);
+        for (const { alarm } of claims) changeCounters.changed(alarm.owner);
         return claims;
       }),
     renew: (leaseKeys, leaseUntil) => commits.run(() => renew(leaseKeys, leaseUntil)),
     complete: (completions) =>
       commits.run(() => {
-        for (const { key } of completions) marks.changed(key.owner);
+        for (const { key } of completions) changeCounters.changed(key.owner);
         return complete(completions);
       }),
     nextDueAt: (saturated) => read(() => nextDue(saturated)),

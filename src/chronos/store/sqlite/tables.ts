@@ -5,15 +5,15 @@ import type { Alarm, AlarmState } from '../../alarm/alarm.ts';
 import { differenceOf } from '../difference.ts';
 import { prepareAlarms } from './alarms.ts';
 import { prepareLedger } from './attempts.ts';
-import { prepareDueLine } from './due-line.ts';
+import { prepareDueQueue } from './due-queue.ts';
 import { type Lease, prepareLeases } from './leases.ts';
-import { type Place, prepareOccurrences } from './occurrences.ts';
+import { type AlarmLocation, prepareOccurrences } from './occurrences.ts';
 import { isOpen, prepareOwners } from './owners.ts';
 
 export type Tables = ReturnType<typeof prepareTables>;
 
 /** An alarm as stored, and its row numbers. */
-export type Stored = { place: Place; state: AlarmState };
+export type Stored = { place: AlarmLocation; state: AlarmState };
 
 /**
  * @param undo reverts the tables' changes in memory when the transaction is rolled back
@@ -21,13 +21,13 @@ export type Stored = { place: Place; state: AlarmState };
 export function prepareTables(db: DatabaseSync, undo: Undo) {
   const leases = prepareLeases(db, undo);
   const alarms = prepareAlarms(db);
-  const dueLine = prepareDueLine(db, leases, undo);
-  const occurrences = prepareOccurrences(db, leases, dueLine);
+  const dueQueue = prepareDueQueue(db, leases, undo);
+  const occurrences = prepareOccurrences(db, leases, dueQueue);
   const ledger = prepareLedger(db);
   const owners = prepareOwners(db, undo);
 
-  function stored(place: Place, alarm: Alarm): Stored {
-    return { place, state: { alarm, occurrences: occurrences.of(place) } };
+  function stored(location: AlarmLocation, alarm: Alarm): Stored {
+    return { place: location, state: { alarm, occurrences: occurrences.of(location) } };
   }
 
   return {
@@ -35,7 +35,7 @@ export function prepareTables(db: DatabaseSync, undo: Undo) {
     occurrences,
     ledger,
     leases,
-    dueLine,
+    dueLine: dueQueue,
     owners,
 
     /** The alarm with its pending occurrences. */
@@ -58,22 +58,23 @@ export function prepareTables(db: DatabaseSync, undo: Undo) {
      *   removed with its lease is recorded here
      * @returns the change in the owner's open alarms: 1, 0 or -1
      */
-    write({ place, state }: Stored, wanted: AlarmState, settled?: string): number {
+    write({ place: location, state }: Stored, wanted: AlarmState, settled?: string): number {
       const difference = differenceOf(state, wanted);
-      for (const occurrence of difference.went) {
-        occurrences.remove(place, occurrence);
-        leases.release(place.seq, occurrence.scheduledFor);
-        if (occurrence.leaseUntil !== null && occurrence.fireId !== settled) ledger.interrupted(place.seq, occurrence);
+      for (const occurrence of difference.removed) {
+        occurrences.remove(location, occurrence);
+        leases.release(location.seq, occurrence.scheduledFor);
+        if (occurrence.leaseUntil !== null && occurrence.fireId !== settled)
+          ledger.interrupted(location.seq, occurrence);
       }
       for (const occurrence of difference.changed) {
         const was = state.occurrences.find(({ fireId }) => fireId === occurrence.fireId)!;
-        occurrences.update(place, occurrence, was);
-        if (occurrence.leaseUntil === null) leases.release(place.seq, occurrence.scheduledFor);
+        occurrences.update(location, occurrence, was);
+        if (occurrence.leaseUntil === null) leases.release(location.seq, occurrence.scheduledFor);
       }
-      for (const occurrence of difference.came) occurrences.insert(place, occurrence);
+      for (const occurrence of difference.added) occurrences.insert(location, occurrence);
       if (difference.alarm.size > 0) {
-        alarms.update(place.seq, wanted.alarm, difference.alarm);
-        leases.changed(place.seq);
+        alarms.update(location.seq, wanted.alarm, difference.alarm);
+        leases.changed(location.seq);
       }
       return Number(isOpen(wanted.alarm.status)) - Number(isOpen(state.alarm.status));
     },

@@ -7,7 +7,7 @@
 import type { Clock } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
-import type { Departure, DepartureState } from '../sqlite/departure.ts';
+import type { SourcePhase, SourceState } from '../sqlite/departure.ts';
 import { compare } from './compare.ts';
 import type { Report } from './progress.ts';
 import { Source } from './source.ts';
@@ -29,32 +29,32 @@ export type AbandonOptions = {
 export type AbandonResult = {
   from: string;
   /** The former state in the file; `home`: there was nothing to give up. */
-  was: DepartureState;
+  was: SourcePhase;
   /** The database of the move. */
   to: string | null;
   /** Whether chronosd refuses to start on the database now. */
   closed: boolean;
 };
 
-type Away = Departure & { transfer: string; target: string };
+type OpenTransfer = SourceState & { transfer: string; target: string };
 
 /** Ensures that the alarms do not fire from the database any more. */
 async function closeTarget(
   target: Target,
   source: Source,
-  away: Away,
+  transfer: OpenTransfer,
   { discard, report }: AbandonOptions,
 ): Promise<void> {
-  const arrival = await target.arrival();
-  if (arrival?.transfer !== away.transfer)
+  const targetState = await target.arrival();
+  if (targetState?.transfer !== transfer.transfer)
     throw new ReveilleError(
       'conflict',
-      `the alarms of ${source.path} are not in ${target.name}; they moved to ${away.target}`,
+      `the alarms of ${source.path} are not in ${target.name}; they moved to ${transfer.target}`,
     );
-  if (arrival.state === 'arriving') return;
-  if (arrival.state === 'arrived') {
+  if (targetState.state === 'arriving') return;
+  if (targetState.state === 'arrived') {
     await target.refuseReplicas();
-    await target.turn(away.transfer, 'arrived', 'abandoned');
+    await target.changePhase(transfer.transfer, 'arrived', 'abandoned');
   }
   try {
     // Checked again, for a replica that started in between.
@@ -62,7 +62,7 @@ async function closeTarget(
     if (!discard) await refuseChanged(target, source, report);
   } catch (error) {
     // If this fails as well, both sides stay closed, and the next attempt checks everything again.
-    await target.turn(away.transfer, 'abandoned', 'arrived').catch(() => undefined);
+    await target.changePhase(transfer.transfer, 'abandoned', 'arrived').catch(() => undefined);
     throw error;
   }
 }
@@ -80,21 +80,21 @@ async function refuseChanged(target: Target, source: Source, report: Report = ()
 }
 
 /** @returns whether the database is closed */
-async function close(source: Source, away: Away, options: AbandonOptions): Promise<boolean> {
+async function close(source: Source, transfer: OpenTransfer, options: AbandonOptions): Promise<boolean> {
   const { to: uri, discard, clock, log } = options;
   // The database was never open: that comes after "verified".
-  if (away.state === 'moving') return true;
+  if (transfer.state === 'moving') return true;
   if (uri === undefined) {
     if (discard) return false;
     throw new ReveilleError(
       'invalid_request',
-      `the alarms of ${source.path} may be in use in ${away.target}; name that database with --to, so that it is closed first`,
+      `the alarms of ${source.path} may be in use in ${transfer.target}; name that database with --to, so that it is closed first`,
     );
   }
   try {
     const target = await Target.open({ uri, clock, log });
     try {
-      await closeTarget(target, source, away, options);
+      await closeTarget(target, source, transfer, options);
       return true;
     } finally {
       await target.close();
@@ -115,11 +115,11 @@ async function close(source: Source, away: Away, options: AbandonOptions): Promi
 export async function abandon(options: AbandonOptions): Promise<AbandonResult> {
   const source = new Source(options.from, options.clock);
   try {
-    const { departure, path } = source;
-    if (!departure || departure.state === 'home') return { from: path, was: 'home', to: null, closed: false };
-    const closed = await close(source, departure as Away, options);
-    source.mark({ ...departure, state: 'home', transfer: null, target: null, since: options.clock.now() });
-    return { from: path, was: departure.state, to: departure.target, closed };
+    const { departure: sourceState, path } = source;
+    if (!sourceState || sourceState.state === 'home') return { from: path, was: 'home', to: null, closed: false };
+    const closed = await close(source, sourceState as OpenTransfer, options);
+    source.writeState({ ...sourceState, state: 'home', transfer: null, target: null, since: options.clock.now() });
+    return { from: path, was: sourceState.state, to: sourceState.target, closed };
   } finally {
     source.close();
   }

@@ -23,9 +23,9 @@ import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
-import type { Arrival } from '../postgres/arrival.ts';
-import { sayingOf } from '../postgres/postgres-error.ts';
-import type { Departure, DepartureState } from '../sqlite/departure.ts';
+import { errorText } from '../postgres/postgres-error.ts';
+import type { TargetState } from '../postgres/transfer-state.ts';
+import type { SourcePhase, SourceState } from '../sqlite/departure.ts';
 import { type Comparison, compare } from './compare.ts';
 import { type Plan, planOf } from './plan.ts';
 import { advance, formatProgress, parseProgress, type Report, rowsOf } from './progress.ts';
@@ -63,17 +63,21 @@ function* batchesOf(rows: Iterable<Values>): Generator<Values[]> {
  */
 async function copyRows(
   { source, target, total, report }: { source: Source; target: Target; total: number; report: Report },
-  arrival: Arrival,
+  targetState: TargetState,
 ): Promise<number> {
-  let progress = parseProgress(arrival.progress);
-  let { step } = arrival;
+  let progress = parseProgress(targetState.progress);
+  let { step } = targetState;
   const before = rowsOf(progress);
   // One batch is written while the next is read.
   let underWay: Promise<void> = Promise.resolve();
   for (const table of MOVING_TABLES) {
     for (const batch of batchesOf(source.rows(table, progress[table.name]?.after))) {
       progress = advance(progress, table, batch.length, keyOf(table, batch.at(-1)!));
-      const stored = target.put(table, batch, { transfer: arrival.transfer, step, progress: formatProgress(progress) });
+      const stored = target.put(table, batch, {
+        transfer: targetState.transfer,
+        step,
+        progress: formatProgress(progress),
+      });
       stored.catch(() => undefined);
       step++;
       const rows = rowsOf(progress) - batch.length;
@@ -127,13 +131,13 @@ class Move {
   }
 
   async run(): Promise<MoveResult> {
-    const departure = this.#named();
-    const arrival = await this.#target.arrival();
+    const sourceState = this.#ensureIdentity();
+    const targetState = await this.#target.arrival();
     const plan = planOf({
       path: this.#source.path,
-      departure,
+      departure: sourceState,
       name: this.#target.name,
-      arrival,
+      arrival: targetState,
       empty: await this.#target.isEmpty(),
     });
     if (plan === 'done') return this.#result('already');
@@ -141,34 +145,34 @@ class Move {
       this.#mark('moved');
       return this.#result('moved');
     }
-    return this.#bring(await this.#prepare(plan, departure, arrival));
+    return this.#complete(await this.#prepare(plan, sourceState, targetState));
   }
 
   /** Gives the file an identity if it has none. */
-  #named(): Departure {
+  #ensureIdentity(): SourceState {
     const known = this.#source.departure;
     if (known) return known;
-    const departure: Departure = {
+    const sourceState: SourceState = {
       source: randomUUID(),
       state: 'home',
       transfer: null,
       target: null,
       since: this.#clock.now(),
     };
-    this.#source.mark(departure);
-    return departure;
+    this.#source.writeState(sourceState);
+    return sourceState;
   }
 
   /** Closes both sides. */
-  async #prepare(plan: Plan, departure: Departure, former: Arrival | undefined): Promise<Arrival> {
+  async #prepare(plan: Plan, sourceState: SourceState, former: TargetState | undefined): Promise<TargetState> {
     if (plan === 'resume') {
       await this.#target.refuseReplicas();
       return this.#target.resume(former!.transfer);
     }
     const transfer = randomUUID();
-    let arrival: Arrival;
+    let targetState: TargetState;
     if (plan === 'begin') {
-      arrival = await this.#target.begin(departure.source, transfer);
+      targetState = await this.#target.begin(sourceState.source, transfer);
       try {
         await this.#target.refuseReplicas();
       } catch (error) {
@@ -176,45 +180,45 @@ class Move {
         throw error;
       }
     } else {
-      arrival = await this.#target.restart(former!, transfer);
+      targetState = await this.#target.restart(former!, transfer);
       await this.#target.refuseReplicas();
       await this.#target.clear();
     }
-    this.#source.mark({
-      ...departure,
+    this.#source.writeState({
+      ...sourceState,
       state: 'moving',
       transfer,
       target: this.#target.name,
       since: this.#clock.now(),
     });
     this.#report({ phase: 'began' });
-    return arrival;
+    return targetState;
   }
 
   /** Copies, compares, and opens the database. */
-  async #bring(arrival: Arrival): Promise<MoveResult> {
+  async #complete(targetState: TargetState): Promise<MoveResult> {
     const [source, target, report] = [this.#source, this.#target, this.#report];
     const total = MOVING_TABLES.reduce((sum, table) => sum + source.count(table), 0);
     const began = this.#clock.monotonic();
-    const copied = await copyRows({ source, target, total, report }, arrival);
+    const copied = await copyRows({ source, target, total, report }, targetState);
     const copyMs = this.#clock.monotonic() - began;
     const tables = await compare({ source, target, total, report });
     if (!tables.every(({ equal }) => equal)) return { ...this.#result('differs'), tables, copied, copyMs };
     this.#mark('verified');
     report({ phase: 'verified' });
-    await target.arrive(arrival.transfer);
+    await target.openForUse(targetState.transfer);
     report({ phase: 'arrived' });
     this.#mark('moved');
     return { ...this.#result('moved'), tables, copied, copyMs };
   }
 
-  #mark(state: DepartureState): void {
-    this.#source.mark({ ...this.#source.departure!, state, since: this.#clock.now() });
+  #mark(state: SourcePhase): void {
+    this.#source.writeState({ ...this.#source.departure!, state, since: this.#clock.now() });
   }
 
   #result(outcome: MoveResult['outcome']): MoveResult {
-    const { path, departure } = this.#source;
-    return { outcome, from: path, to: this.#target.name, since: departure!.since, tables: [], copied: 0, copyMs: 0 };
+    const { path, departure: sourceState } = this.#source;
+    return { outcome, from: path, to: this.#target.name, since: sourceState!.since, tables: [], copied: 0, copyMs: 0 };
   }
 }
 
@@ -245,7 +249,7 @@ export async function move(options: MoveOptions): Promise<MoveResult> {
     }
   } catch (error) {
     if (error instanceof ReveilleError && error.code === 'internal')
-      options.log.error({ reason: sayingOf(error.cause ?? error) }, 'the move was interrupted');
+      options.log.error({ reason: errorText(error.cause ?? error) }, 'the move was interrupted');
     throw resumable(error, source);
   } finally {
     source.close();

@@ -1,24 +1,24 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Arrival, ArrivalState } from '../postgres/arrival.ts';
-import type { Departure, DepartureState } from '../sqlite/departure.ts';
+import type { TargetPhase, TargetState } from '../postgres/transfer-state.ts';
+import type { SourcePhase, SourceState } from '../sqlite/departure.ts';
 import { planOf } from './plan.ts';
 
 const FILE = 'this file';
 const MOVE = 'this move';
 
-function fileSays(state: DepartureState): Departure {
+function fileSays(state: SourcePhase): SourceState {
   const away = state === 'home' ? { transfer: null, target: null } : { transfer: MOVE, target: 'db:5432/there' };
   return { source: FILE, state, since: 0, ...away };
 }
 
-function databaseSays(state: ArrivalState, change: Partial<Arrival> = {}): Arrival {
+function databaseSays(state: TargetPhase, change: Partial<TargetState> = {}): TargetState {
   return { source: FILE, transfer: MOVE, state, step: 3, progress: '{}', since: 0, ...change };
 }
 
 function planFor(
-  departure: Departure | undefined,
-  arrival: Arrival | undefined,
+  departure: SourceState | undefined,
+  arrival: TargetState | undefined,
   empty = arrival === undefined,
 ): string {
   try {
@@ -42,7 +42,7 @@ test('a file without a move begins in an empty database, and restarts where its 
 });
 
 test('a file with a move continues its own move, and no other', () => {
-  const cases: [DepartureState, ArrivalState, RegExp][] = [
+  const cases: [SourcePhase, TargetPhase, RegExp][] = [
     ['moving', 'arriving', /^resume$/],
     ['verified', 'arriving', /^resume$/],
     ['verified', 'arrived', /^finish$/],

@@ -1,8 +1,8 @@
 /** Determines the next step of a move from the states of both sides. Pure. */
 import { ReveilleError } from '../../../wire/errors.ts';
 import { formatInstant } from '../../../wire/rfc3339.ts';
-import type { Arrival } from '../postgres/arrival.ts';
-import type { Departure } from '../sqlite/departure.ts';
+import type { TargetState } from '../postgres/transfer-state.ts';
+import type { SourceState } from '../sqlite/departure.ts';
 
 /**
  * `begin`: in an empty database. `restart`: an earlier move of the same file was given up. `resume`: a move is running.
@@ -13,10 +13,10 @@ export type Plan = 'begin' | 'restart' | 'resume' | 'finish' | 'done';
 export type Findings = {
   /** The file and its state. */
   path: string;
-  departure: Departure | undefined;
+  departure: SourceState | undefined;
   /** The database, its state, and whether it is empty. */
   name: string;
-  arrival: Arrival | undefined;
+  arrival: TargetState | undefined;
   empty: boolean;
 };
 
@@ -24,20 +24,25 @@ function refuse(message: string): ReveilleError {
   return new ReveilleError('conflict', message);
 }
 
-function planAway({ path, departure, name, arrival }: Findings & { departure: Departure }): Plan {
-  const { state, transfer, target, since } = departure;
-  if (!arrival || arrival.transfer !== transfer)
+function planOfMovedFile({
+  path,
+  departure: sourceState,
+  name,
+  arrival: targetState,
+}: Findings & { departure: SourceState }): Plan {
+  const { state, transfer, target, since } = sourceState;
+  if (!targetState || targetState.transfer !== transfer)
     throw refuse(
       state === 'moved'
         ? `the alarms of ${path} moved to ${target} on ${formatInstant(since)}; they are not in ${name}`
         : `a move of ${path} into ${target} is not finished; continue with that database, or give it up first with "reveille migrate --abandon"`,
     );
-  if (arrival.state === 'abandoned')
+  if (targetState.state === 'abandoned')
     throw refuse(
       `the move into ${name} is being given up; finish that with "reveille migrate --abandon --to <this database>"`,
     );
   // After a failover to a standby that lagged behind, the database may have lost the completion of the move.
-  if (arrival.state === 'arriving') return 'resume';
+  if (targetState.state === 'arriving') return 'resume';
   return state === 'moved' ? 'done' : 'finish';
 }
 
@@ -48,19 +53,19 @@ function planAway({ path, departure, name, arrival }: Findings & { departure: De
  *   data
  */
 export function planOf(findings: Findings): Plan {
-  const { departure, name, arrival, empty } = findings;
-  if (departure && departure.state !== 'home') return planAway({ ...findings, departure });
-  if (!arrival) {
+  const { departure: sourceState, name, arrival: targetState, empty } = findings;
+  if (sourceState && sourceState.state !== 'home') return planOfMovedFile({ ...findings, departure: sourceState });
+  if (!targetState) {
     if (empty) return 'begin';
     throw refuse(`${name} contains alarms or keys already, and data is not merged; move into an empty database`);
   }
-  if (arrival.state === 'arrived')
+  if (targetState.state === 'arrived')
     throw refuse(
-      `${name} has been in use since alarms moved into it on ${formatInstant(arrival.since)}, and data is not merged; move into an empty database`,
+      `${name} has been in use since alarms moved into it on ${formatInstant(targetState.since)}, and data is not merged; move into an empty database`,
     );
-  if (arrival.source === departure?.source) return 'restart';
+  if (targetState.source === sourceState?.source) return 'restart';
   throw refuse(
-    arrival.state === 'arriving'
+    targetState.state === 'arriving'
       ? `a move of another SQLite file into ${name} is not finished; finish it there, or move into an empty database`
       : `${name} contains rows of another SQLite file whose move was given up; move into an empty database`,
   );

@@ -6,7 +6,7 @@ import { FileInUse, likelyOwner } from '../../../kit/sqlite/file-owner.ts';
 import { openDatabase, type SqliteFile } from '../../../kit/sqlite/open.ts';
 import { storageError } from '../../../kit/sqlite/sqlite-error.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
-import { type Departure, readDeparture, writeDeparture } from '../sqlite/departure.ts';
+import { readSourceState, type SourceState, writeDeparture } from '../sqlite/departure.ts';
 import { MIGRATIONS } from '../sqlite/store.ts';
 import type { MovingTable, Values } from './tables.ts';
 
@@ -61,7 +61,7 @@ class AlarmFile {
 /** The file with exclusive ownership: no other process writes to it. */
 export class Source extends AlarmFile {
   readonly #file: SqliteFile;
-  #departure: Departure | undefined;
+  #state: SourceState | undefined;
 
   /**
    * Takes ownership of the file and updates its schema, as chronosd does.
@@ -88,18 +88,18 @@ export class Source extends AlarmFile {
     }
     super(file.path, file.db);
     this.#file = file;
-    this.#departure = readDeparture(file.db);
+    this.#state = readSourceState(file.db);
   }
 
   /** The state in the file; `undefined` when no move was ever started. */
-  get departure(): Departure | undefined {
-    return this.#departure;
+  get departure(): SourceState | undefined {
+    return this.#state;
   }
 
   /** Stores the state; durable when this returns. */
-  mark(departure: Departure): void {
-    read(() => writeDeparture(this.#file.db, departure));
-    this.#departure = departure;
+  writeState(state: SourceState): void {
+    read(() => writeDeparture(this.#file.db, state));
+    this.#state = state;
   }
 
   close(): void {
@@ -109,7 +109,7 @@ export class Source extends AlarmFile {
 
 /** Read-only access to the file, also while chronosd runs. */
 export class SourceView extends AlarmFile {
-  readonly departure: Departure | undefined;
+  readonly departure: SourceState | undefined;
   /** The process that seems to have it open. */
   readonly owner: number | undefined;
   readonly #db: DatabaseSync;
@@ -130,7 +130,7 @@ export class SourceView extends AlarmFile {
       this.#tables = names;
       if (!['alarms', 'occurrences', 'fire_attempts', 'agent_keys', 'owners'].every((name) => names.has(name)))
         throw new ReveilleError('conflict', `${path} contains no alarms of Reveille; name its chronos.db with --from`);
-      this.departure = names.has('departures') ? readDeparture(db) : undefined;
+      this.departure = names.has('departures') ? readSourceState(db) : undefined;
     } catch (thrown) {
       db.close();
       throw thrown;

@@ -31,14 +31,14 @@ export async function survey({
   const source = new SourceView(from);
   try {
     const tables = MOVING_TABLES.map((table) => ({ table: table.name, rows: source.count(table) }));
-    const { target, schema } = await Target.look({ uri: to, ...rest });
+    const { target, schema } = await Target.inspect({ uri: to, ...rest });
     try {
       const bare = schema.applied === 0;
-      const arrival = schema.missing === 0 ? await target.arrival() : undefined;
+      const targetState = schema.missing === 0 ? await target.arrival() : undefined;
       const empty = bare || (await target.isEmpty());
-      const { path, departure, owner } = source;
-      const plan = planOf({ path, departure, name: target.name, arrival, empty });
-      const there = plan === 'resume' && arrival ? rowsOf(parseProgress(arrival.progress)) : 0;
+      const { path, departure: sourceState, owner } = source;
+      const plan = planOf({ path, departure: sourceState, name: target.name, arrival: targetState, empty });
+      const there = plan === 'resume' && targetState ? rowsOf(parseProgress(targetState.progress)) : 0;
       return { from: path, to: target.name, plan, tables, there, bare, owner };
     } finally {
       await target.close();

@@ -2,7 +2,7 @@
  * The tables that move, and the mapping of their rows between SQLite and PostgreSQL. Derived rows move as well, so that
  * they need not be recomputed. Pending challenges live two minutes and are not moved.
  */
-import { AGENT_KEY, ALARM, ATTEMPT, OCCURRENCE, OWNER, RECEIPT, type Shape } from '../postgres/rows.ts';
+import { AGENT_KEY, ALARM, ATTEMPT, OCCURRENCE, OWNER, type Shape, TURN_REPORT } from '../postgres/rows.ts';
 
 /** A row's values in the order of its table's columns; texts are strings on both sides. */
 export type Values = readonly unknown[];
@@ -74,7 +74,7 @@ export const MOVING_TABLES: readonly MovingTable[] = [
   }),
   table({
     name: 'fire_receipts',
-    shape: RECEIPT,
+    shape: TURN_REPORT,
     key: ['owner', 'alarmId', 'fireId', 'stage'],
   }),
   table({

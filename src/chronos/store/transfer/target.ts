@@ -6,13 +6,13 @@ import { type Clock, wait } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import { parseAddress, type Server } from '../postgres/address.ts';
-import { type Arrival, type ArrivalState, readArrival } from '../postgres/arrival.ts';
 import { Buckets, readBuckets } from '../postgres/buckets.ts';
-import { lookAtSchema, migrate, type SchemaState } from '../postgres/migrate.ts';
+import { inspectSchema, migrate, type SchemaState } from '../postgres/migrate.ts';
 import { PrimaryPool } from '../postgres/pool.ts';
-import { SQLSTATE, sayingOf, sqlState, storeError } from '../postgres/postgres-error.ts';
+import { errorText, SQLSTATE, sqlState, storeError } from '../postgres/postgres-error.ts';
 import { prepareSession } from '../postgres/session.ts';
 import type { Statement } from '../postgres/statement.ts';
+import { readTargetState, type TargetPhase, type TargetState } from '../postgres/transfer-state.ts';
 import { keyOf, MOVING_TABLES, type MovingTable, ownerOf, type Values } from './tables.ts';
 import {
   ANYTHING,
@@ -49,14 +49,14 @@ function refusalOf(table: MovingTable, rows: readonly Values[], thrown: unknown)
   if (code === SQLSTATE.UNIQUE_VIOLATION)
     return new ReveilleError(
       'conflict',
-      `the database contains ${table.name} that this move did not copy (${sayingOf(thrown)}); give the move up with "reveille migrate --abandon" and move into an empty database`,
+      `the database contains ${table.name} that this move did not copy (${errorText(thrown)}); give the move up with "reveille migrate --abandon" and move into an empty database`,
       { cause: thrown },
     );
   if (code === undefined || !/^2[23]/.test(code)) return storeError(thrown);
   const where = NUL_IN_TEXT.test(code) ? findNul(table, rows) : undefined;
   return new ReveilleError(
     'conflict',
-    `PostgreSQL cannot store ${where ?? `a row of ${table.name}`} (${sayingOf(thrown)}); correct it in the SQLite file, or keep the file with "reveille migrate --abandon"`,
+    `PostgreSQL cannot store ${where ?? `a row of ${table.name}`} (${errorText(thrown)}); correct it in the SQLite file, or keep the file with "reveille migrate --abandon"`,
     { cause: thrown },
   );
 }
@@ -119,16 +119,16 @@ export class Target {
   }
 
   /** The same without changing anything: some or all tables may be missing. */
-  static async look(options: TargetOptions): Promise<{ target: Target; schema: SchemaState }> {
+  static async inspect(options: TargetOptions): Promise<{ target: Target; schema: SchemaState }> {
     const { server, connection } = await findPrimary(options);
-    const schema = await lookAtSchema(server, connection, options.log);
+    const schema = await inspectSchema(server, connection, options.log);
     return { target: await Target.#connect(server, connection, options), schema };
   }
 
   static async #connect(server: Server, connection: pg.ClientConfig, options: TargetOptions): Promise<Target> {
     const client = new pg.Client(connection);
     // The running statement reports it.
-    client.on('error', (error) => options.log.debug({ reason: sayingOf(error) }, 'the connection was lost'));
+    client.on('error', (error) => options.log.debug({ reason: errorText(error) }, 'the connection was lost'));
     const target = new Target(server.name, client, options);
     try {
       await client.connect();
@@ -142,8 +142,8 @@ export class Target {
   }
 
   /** The database's state of the move. */
-  arrival(): Promise<Arrival | undefined> {
-    return readArrival(this);
+  arrival(): Promise<TargetState | undefined> {
+    return readTargetState(this);
   }
 
   async isEmpty(): Promise<boolean> {
@@ -157,20 +157,20 @@ export class Target {
   }
 
   /** Closes an empty database to chronosd until the move is complete. */
-  async begin(source: string, transfer: string): Promise<Arrival> {
+  async begin(source: string, transfer: string): Promise<TargetState> {
     await this.#change(BEGIN, [source, transfer, this.#holder, this.#clock.now()]);
     return (await this.arrival())!;
   }
 
   /** Replaces an abandoned move with another move of the same file. */
-  async restart(former: Arrival, transfer: string): Promise<Arrival> {
+  async restart(former: TargetState, transfer: string): Promise<TargetState> {
     const { state, step } = former;
     await this.#change(RESTART, [transfer, this.#holder, this.#clock.now(), former.transfer, state, step]);
     return (await this.arrival())!;
   }
 
   /** Takes over an interrupted move. An earlier process of the move can store nothing from here on. */
-  async resume(transfer: string): Promise<Arrival> {
+  async resume(transfer: string): Promise<TargetState> {
     await this.#change(TAKE, [this.#holder, transfer]);
     return (await this.arrival())!;
   }
@@ -181,12 +181,12 @@ export class Target {
   }
 
   /** Opens the database: the copy is complete. */
-  async arrive(transfer: string): Promise<void> {
+  async openForUse(transfer: string): Promise<void> {
     await this.#change(OPEN, [this.#clock.now(), transfer, this.#holder]);
   }
 
   /** Closes a database that is in use, or opens it again. */
-  async turn(transfer: string, from: ArrivalState, to: ArrivalState): Promise<void> {
+  async changePhase(transfer: string, from: TargetPhase, to: TargetPhase): Promise<void> {
     await this.#change(TURN, [to, this.#clock.now(), transfer, from]);
   }
 
@@ -251,7 +251,7 @@ export class Target {
   }
 
   async close(): Promise<void> {
-    await this.#client.end().catch((error: unknown) => this.#log.debug({ reason: sayingOf(error) }, 'closing'));
+    await this.#client.end().catch((error: unknown) => this.#log.debug({ reason: errorText(error) }, 'closing'));
   }
 
   /** Runs a statement in a transaction of its own. */
@@ -266,7 +266,7 @@ export class Target {
     } catch (error) {
       const unknown = error instanceof ReveilleError && sqlState(error.cause)?.startsWith('42');
       if (!unknown) throw error;
-      this.#log.debug({ reason: sayingOf(error) }, 'this engine does not list its connections');
+      this.#log.debug({ reason: errorText(error) }, 'this engine does not list its connections');
       return 0;
     }
   }

@@ -38,23 +38,23 @@ function order(one: Due, other: Due): number {
 }
 
 /** The position of an item in the queue, or where it would be inserted. */
-function placeOf(line: readonly Due[], due: Due): number {
+function positionOf(queue: readonly Due[], due: Due): number {
   let low = 0;
-  let high = line.length;
+  let high = queue.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (order(line[middle]!, due) < 0) low = middle + 1;
+    if (order(queue[middle]!, due) < 0) low = middle + 1;
     else high = middle;
   }
   return low;
 }
 
-export type DueLine = ReturnType<typeof prepareDueLine>;
+export type DueQueue = ReturnType<typeof prepareDueQueue>;
 
 /**
  * @param undo when a transaction is rolled back, the queue is read again
  */
-export function prepareDueLine(db: DatabaseSync, leases: Pick<Leases, 'at'>, undo: Undo, bounds: Bounds = BOUNDS) {
+export function prepareDueQueue(db: DatabaseSync, leases: Pick<Leases, 'at'>, undo: Undo, bounds: Bounds = BOUNDS) {
   const { ofOneOwner, readAtOnce, longest } = bounds;
   const due = (sql: string) =>
     prepareQuery<Due>(
@@ -64,10 +64,10 @@ export function prepareDueLine(db: DatabaseSync, leases: Pick<Leases, 'at'>, und
        ORDER BY due_at, owner, alarm, scheduled_for ${LIMIT}`,
       ([dueAt, owner, alarm, scheduledFor]) => ({ dueAt, owner, alarm, scheduledFor }) as Due,
     );
-  const onward = due('');
+  const readNext = due('');
   const ofOwner = due('AND owner = ?5 AND (due_at, owner, alarm, scheduled_for) <= (?6, ?7, ?8, ?9)');
 
-  let line: Due[] = [];
+  let queue: Due[] = [];
   /** Everything up to this position is in the queue, is leased, or belongs to an owner in `behind`. */
   let until = BEFORE_ALL;
   /** Number of items of each owner in the queue. */
@@ -84,27 +84,27 @@ export function prepareDueLine(db: DatabaseSync, leases: Pick<Leases, 'at'>, und
   };
 
   function forget(): void {
-    line = [];
+    queue = [];
     until = BEFORE_ALL;
     counts = new Map();
     behind = new Map();
   }
 
   function insert(item: Due): void {
-    line.splice(placeOf(line, item), 0, item);
+    queue.splice(positionOf(queue, item), 0, item);
     count(item.owner, 1);
   }
 
   /** Reads more of the index; returns whether there was anything. */
-  function read(most: number): boolean {
-    const found = onward.all(...values(until), readAtOnce);
+  function read(limit: number): boolean {
+    const found = readNext.all(...values(until), readAtOnce);
     for (const item of found) {
       if (behind.has(item.owner) || !isFree(item)) continue;
-      if ((counts.get(item.owner) ?? 0) < most) {
-        line.push(item);
+      if ((counts.get(item.owner) ?? 0) < limit) {
+        queue.push(item);
         count(item.owner, 1);
       } else {
-        behind.set(item.owner, line.findLast(({ owner }) => owner === item.owner)!);
+        behind.set(item.owner, queue.findLast(({ owner }) => owner === item.owner)!);
       }
     }
     until = found.at(-1) ?? until;
@@ -112,19 +112,19 @@ export function prepareDueLine(db: DatabaseSync, leases: Pick<Leases, 'at'>, und
   }
 
   /** Fills the queue with this many items of an owner, within the part that has been read. */
-  function fill(owner: number, most: number): void {
-    for (let left = behind.get(owner); left && (counts.get(owner) ?? 0) < most; left = behind.get(owner)) {
-      const found = ofOwner.all(...values(left), owner, ...values(until), most);
+  function fill(owner: number, limit: number): void {
+    for (let left = behind.get(owner); left && (counts.get(owner) ?? 0) < limit; left = behind.get(owner)) {
+      const found = ofOwner.all(...values(left), owner, ...values(until), limit);
       for (const item of found) if (isFree(item)) insert(item);
-      if (found.length < most) behind.delete(owner);
+      if (found.length < limit) behind.delete(owner);
       else behind.set(owner, found.at(-1)!);
     }
   }
 
   function shorten(): void {
-    if (line.length <= longest) return;
-    for (const { owner } of line.splice(longest / 2)) count(owner, -1);
-    until = line.at(-1)!;
+    if (queue.length <= longest) return;
+    for (const { owner } of queue.splice(longest / 2)) count(owner, -1);
+    until = queue.at(-1)!;
     for (const [owner, left] of behind) if (order(left, until) >= 0) behind.delete(owner);
   }
 
@@ -141,11 +141,11 @@ export function prepareDueLine(db: DatabaseSync, leases: Pick<Leases, 'at'>, und
 
     /** Removes an occurrence that was deleted, changed or leased. */
     remove(item: Due): void {
-      const at = placeOf(line, item);
-      const found = line[at];
+      const at = positionOf(queue, item);
+      const found = queue[at];
       if (!found || order(found, item) !== 0) return;
       undo.note(forget);
-      line.splice(at, 1);
+      queue.splice(at, 1);
       count(item.owner, -1);
     },
 
@@ -159,30 +159,30 @@ export function prepareDueLine(db: DatabaseSync, leases: Pick<Leases, 'at'>, und
       inFlight: Map<number, number>,
     ): Due[] {
       undo.note(forget);
-      const most = Math.max(ofOneOwner, Math.min(perOwner, limit));
+      const perOwnerInQueue = Math.max(ofOneOwner, Math.min(perOwner, limit));
       const taken: Due[] = [];
       const left: Due[] = [];
-      const places = new Map<number, number>();
+      const slots = new Map<number, number>();
       for (const owner of [...behind.keys()])
-        if ((counts.get(owner) ?? 0) < Math.min(perOwner, limit)) fill(owner, most);
+        if ((counts.get(owner) ?? 0) < Math.min(perOwner, limit)) fill(owner, perOwnerInQueue);
       for (let at = 0; taken.length < limit; at++) {
-        if (at === line.length && !(until.dueAt <= now && read(most))) break;
-        const item = line[at];
+        if (at === queue.length && !(until.dueAt <= now && read(perOwnerInQueue))) break;
+        const item = queue[at];
         if (!item) {
           at--;
           continue;
         }
         if (item.dueAt > now) break;
-        const free = places.get(item.owner) ?? perOwner - (inFlight.get(item.owner) ?? 0);
+        const free = slots.get(item.owner) ?? perOwner - (inFlight.get(item.owner) ?? 0);
         if (free > 0) {
           taken.push(item);
           count(item.owner, -1);
-          places.set(item.owner, free - 1);
+          slots.set(item.owner, free - 1);
         } else {
           left.push(item);
         }
       }
-      line = [...left, ...line.slice(taken.length + left.length)];
+      queue = [...left, ...queue.slice(taken.length + left.length)];
       return taken;
     },
 
@@ -190,8 +190,8 @@ export function prepareDueLine(db: DatabaseSync, leases: Pick<Leases, 'at'>, und
     next(saturated: ReadonlySet<number>): number | undefined {
       for (const owner of [...behind.keys()]) if (!counts.has(owner) && !saturated.has(owner)) fill(owner, ofOneOwner);
       for (let at = 0; ; at++) {
-        while (at === line.length) if (!read(ofOneOwner)) return undefined;
-        if (!saturated.has(line[at]!.owner)) return line[at]!.dueAt;
+        while (at === queue.length) if (!read(ofOneOwner)) return undefined;
+        if (!saturated.has(queue[at]!.owner)) return queue[at]!.dueAt;
       }
     },
   };

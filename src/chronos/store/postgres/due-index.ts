@@ -5,9 +5,9 @@
 import type { Clock } from '../../../kit/clock/clock.ts';
 import type { AlarmState } from '../../alarm/alarm.ts';
 import type { Buckets } from './buckets.ts';
+import { PREFERENCE_DELAY_MS } from './membership.ts';
 import type { PrimaryPool } from './pool.ts';
 import { statement } from './statement.ts';
-import { STAND_BACK_MS } from './team.ts';
 
 /** How long a result is valid: other replicas store alarms, too. */
 const FRESH_MS = 250;
@@ -53,16 +53,16 @@ export function earliestDue({ occurrences }: AlarmState): number | undefined {
   return earliest;
 }
 
-export class Outlook {
+export class DueIndex {
   readonly #pool: PrimaryPool;
   readonly #buckets: Buckets;
   readonly #clock: Clock;
   readonly #entries: Entry[];
   /** Whether another replica prefers a bucket. */
-  readonly #standsBack: (bucket: number) => boolean;
+  readonly #isPreferredElsewhere: (bucket: number) => boolean;
 
-  constructor(pool: PrimaryPool, buckets: Buckets, clock: Clock, standsBack: (bucket: number) => boolean) {
-    this.#standsBack = standsBack;
+  constructor(pool: PrimaryPool, buckets: Buckets, clock: Clock, isPreferredElsewhere: (bucket: number) => boolean) {
+    this.#isPreferredElsewhere = isPreferredElsewhere;
     this.#pool = pool;
     this.#buckets = buckets;
     this.#clock = clock;
@@ -72,7 +72,7 @@ export class Outlook {
   }
 
   /** A query of a bucket begins; {@link recordQuery} ends it. */
-  begin(bucket: number): void {
+  beginQuery(bucket: number): void {
     this.#entries[bucket]!.stored = Infinity;
   }
 
@@ -81,7 +81,7 @@ export class Outlook {
    * @param without the excluded owners; `undefined` when the query stopped at its limit, at `due`
    * @param left a lower bound of the remaining due occurrences, when they were counted
    */
-  learn(bucket: number, due: number | undefined, without: readonly string[] | undefined, left?: number): void {
+  recordQuery(bucket: number, due: number | undefined, without: readonly string[] | undefined, left?: number): void {
     const entry = this.#entries[bucket]!;
     entry.due = due === undefined ? undefined : Math.min(due, entry.stored);
     entry.without = without;
@@ -90,13 +90,13 @@ export class Outlook {
   }
 
   /** This process has stored the alarm in this state. */
-  stored(state: AlarmState): void {
+  recordStored(state: AlarmState): void {
     const due = earliestDue(state);
-    if (due !== undefined) this.hear(this.#buckets.of(state.alarm.owner), due);
+    if (due !== undefined) this.noteDue(this.#buckets.of(state.alarm.owner), due);
   }
 
   /** An occurrence in the bucket may be due at that instant. */
-  hear(bucket: number, due: number): void {
+  noteDue(bucket: number, due: number): void {
     const entry = this.#entries[bucket];
     if (!entry) return;
     entry.stored = Math.min(entry.stored, due);
@@ -104,12 +104,12 @@ export class Outlook {
   }
 
   /** A pending occurrence may have been removed. */
-  forget(bucket: number): void {
+  invalidate(bucket: number): void {
     this.#entries[bucket]!.due = undefined;
   }
 
   /** A lower bound of the due occurrences beyond the limit of the last query. */
-  left(bucket: number): number | undefined {
+  remaining(bucket: number): number | undefined {
     const { due, left } = this.#entries[bucket]!;
     return due === undefined ? undefined : left;
   }
@@ -118,7 +118,7 @@ export class Outlook {
    * The cached due time of a bucket, if it is recent; Infinity when nothing is due. A due occurrence may belong to an
    * owner who has become saturated since; then the claim finds nothing.
    */
-  known(bucket: number, saturated: ReadonlySet<string>, now: number, freshMs = FRESH_MS): number | undefined {
+  cachedDue(bucket: number, saturated: ReadonlySet<string>, now: number, freshMs = FRESH_MS): number | undefined {
     const { due, without, askedAt } = this.#entries[bucket]!;
     // A backlog is processed bucket by bucket; meanwhile each bucket is queried less often.
     const fresh = without ? freshMs : FRESH_MS * this.#buckets.count;
@@ -134,21 +134,21 @@ export class Outlook {
    *
    * @returns when this replica is to claim from each bucket, `undefined` where a query is needed
    */
-  overview(saturated: ReadonlySet<string>, now: number): (number | undefined)[] {
-    const known = this.#buckets.all().map((bucket) => this.#turn(bucket, saturated, now));
+  dueTimes(saturated: ReadonlySet<string>, now: number): (number | undefined)[] {
+    const known = this.#buckets.all().map((bucket) => this.#claimableAt(bucket, saturated, now));
     if (!known.some((due) => due !== undefined && due <= now)) return known;
-    return known.map((due, bucket) => due ?? this.#turn(bucket, saturated, now, BUSY_MS));
+    return known.map((due, bucket) => due ?? this.#claimableAt(bucket, saturated, now, BUSY_MS));
   }
 
   /**
    * When this replica may claim from a bucket: when an occurrence is due, or after the preferred replica's head start.
    */
-  #turn(bucket: number, saturated: ReadonlySet<string>, now: number, freshMs?: number): number | undefined {
-    const due = this.known(bucket, saturated, now, freshMs);
-    if (due === undefined || !this.#standsBack(bucket)) return due;
-    const turn = due + STAND_BACK_MS;
-    const isOld = this.#clock.monotonic() - this.#entries[bucket]!.askedAt > STAND_BACK_MS / 2;
-    return turn <= now && isOld ? undefined : turn;
+  #claimableAt(bucket: number, saturated: ReadonlySet<string>, now: number, freshMs?: number): number | undefined {
+    const due = this.cachedDue(bucket, saturated, now, freshMs);
+    if (due === undefined || !this.#isPreferredElsewhere(bucket)) return due;
+    const claimableAt = due + PREFERENCE_DELAY_MS;
+    const isOld = this.#clock.monotonic() - this.#entries[bucket]!.askedAt > PREFERENCE_DELAY_MS / 2;
+    return claimableAt <= now && isOld ? undefined : claimableAt;
   }
 
   /** An owner excluded by the last query has a free slot now: a claim decides. */
@@ -162,7 +162,7 @@ export class Outlook {
    * The due time by which a bucket without a cached due time is sorted. If its owners had no free slot, it counts as
    * due since its last query, and several slots are free by its turn. Any other bucket comes first.
    */
-  lastLook(bucket: number, saturated: ReadonlySet<string>, now: number): number {
+  lastQuery(bucket: number, saturated: ReadonlySet<string>, now: number): number {
     if (!this.#isFreed(bucket, saturated)) return Number.NEGATIVE_INFINITY;
     return now - (this.#clock.monotonic() - this.#entries[bucket]!.askedAt);
   }
@@ -173,12 +173,12 @@ export class Outlook {
 
   /** When {@link AlarmStore.claim} could find work in any bucket. */
   async nextDueAt(saturated: ReadonlySet<string>, now: number, onLease: (bucket: number, until: number) => void) {
-    const known = this.overview(saturated, now);
+    const known = this.dueTimes(saturated, now);
     const isDue = known.some((due) => due !== undefined && due <= now);
     const unknown = this.#buckets
       .all()
       .filter((bucket) => known[bucket] === undefined && !(isDue && this.#isFreed(bucket, saturated)));
-    const { instants, failure } = await this.#ask(unknown, saturated, onLease);
+    const { instants, failure } = await this.#query(unknown, saturated, onLease);
     instants.push(...known.filter((due) => due !== undefined));
     // If one of several servers is unavailable, the buckets of the others count.
     if (failure && instants.length === 0) throw failure.reason;
@@ -186,17 +186,17 @@ export class Outlook {
     return next === Infinity ? undefined : next;
   }
 
-  async #ask(
+  async #query(
     which: readonly number[],
     saturated: ReadonlySet<string>,
     onLease: (bucket: number, until: number) => void,
   ) {
     const asked = which.map((bucket) => {
       const without = this.#ofBucket(bucket, saturated);
-      this.begin(bucket);
+      this.beginQuery(bucket);
       return { bucket, without, call: { statement: NEXT, values: [bucket, without] } };
     });
-    const answers = await this.#buckets.ask(
+    const answers = await this.#buckets.query(
       this.#pool,
       asked.map(({ call }) => call),
     );
@@ -209,9 +209,9 @@ export class Outlook {
         number,
       ];
       if (lease < Infinity) onLease(bucket, lease);
-      this.learn(bucket, due <= lease ? due : undefined, without);
+      this.recordQuery(bucket, due <= lease ? due : undefined, without);
       const first = Math.min(due, this.#entries[bucket]!.stored);
-      instants.push(Math.min(this.#standsBack(bucket) ? first + STAND_BACK_MS : first, lease));
+      instants.push(Math.min(this.#isPreferredElsewhere(bucket) ? first + PREFERENCE_DELAY_MS : first, lease));
     });
     return { instants, failure: answers.find((answer) => answer.status === 'rejected') };
   }

@@ -71,7 +71,7 @@ const CLAIM = statement(
   LEFT JOIN alarms AS a ON a.bucket = $1 AND a.owner = claimed.owner AND a.id = claimed.alarm_id`,
 );
 
-export type Look = {
+export type ClaimResult = {
   seen: number;
   until: number;
   /** The next due time; `undefined` when another query must find it. */
@@ -80,26 +80,34 @@ export type Look = {
   left: number | undefined;
   claims: Claim[];
   /** Claims whose alarm was read before a change and whose occurrence was read after it. */
-  torn: Claim[];
+  stale: Claim[];
   /** Claims whose alarm has no other pending occurrence, with its revision. */
-  whole: { claim: Claim; revision: number }[];
+  single: { claim: Claim; revision: number }[];
 };
 
-export function readLook(rows: readonly Row[]): Look {
+export function readClaimResult(rows: readonly Row[]): ClaimResult {
   const [seen, until, next, due] = rows[0] as [number, number | null, number | null, number | null];
   const left = due === null ? undefined : due - seen;
-  const look: Look = { seen, until: until ?? 0, next: next ?? undefined, left, claims: [], torn: [], whole: [] };
-  if (next === NEVER) look.next = Infinity;
+  const result: ClaimResult = {
+    seen,
+    until: until ?? 0,
+    next: next ?? undefined,
+    left,
+    claims: [],
+    stale: [],
+    single: [],
+  };
+  if (next === NEVER) result.next = Infinity;
   for (const row of rows) {
-    const [, , , , revision, revisionOfAlarm, owed] = row;
+    const [, , , , revision, revisionOfAlarm, pendingCount] = row;
     if (revision === null) continue;
     const claim = { occurrence: OCCURRENCE.read(row, 7), alarm: ALARM.read(row, 7 + OCCURRENCE.members.length) };
-    look.claims.push(claim);
-    if (revision !== revisionOfAlarm) look.torn.push(claim);
-    else if (owed === 1) look.whole.push({ claim, revision: revision as number });
+    result.claims.push(claim);
+    if (revision !== revisionOfAlarm) result.stale.push(claim);
+    else if (pendingCount === 1) result.single.push({ claim, revision: revision as number });
   }
-  look.claims.sort((one, other) => byDueInstant(one.occurrence, other.occurrence));
-  return look;
+  result.claims.sort((one, other) => byDueInstant(one.occurrence, other.occurrence));
+  return result;
 }
 
 function byDueInstant(one: Occurrence, other: Occurrence): number {
@@ -107,34 +115,34 @@ function byDueInstant(one: Occurrence, other: Occurrence): number {
 }
 
 /** Counts the free slots of owners. */
-export class Places {
+export class OwnerSlots {
   readonly #perOwner: number;
-  readonly #taken: Map<string, number>;
+  readonly #used: Map<string, number>;
 
   constructor({ perOwner, inFlight }: ClaimRequest) {
     this.#perOwner = perOwner;
-    this.#taken = new Map(inFlight);
+    this.#used = new Map(inFlight);
   }
 
   take(owner: string): void {
-    this.#taken.set(owner, (this.#taken.get(owner) ?? 0) + 1);
+    this.#used.set(owner, (this.#used.get(owner) ?? 0) + 1);
   }
 
   /** Owners without a free slot. */
   full(): string[] {
-    return [...this.#taken].filter(([, count]) => count >= this.#perOwner).map(([owner]) => owner);
+    return [...this.#used].filter(([, count]) => count >= this.#perOwner).map(([owner]) => owner);
   }
 
   /** Owners with some slots in use and some free. */
   busy(): [owner: string, left: number][] {
-    return [...this.#taken]
+    return [...this.#used]
       .filter(([, count]) => count < this.#perOwner)
       .map(([owner, count]) => [owner, this.#perOwner - count]);
   }
 }
 
 /** The rows that a claim query reads. */
-export type Reach = {
+export type ClaimRange = {
   /** Start: all earlier due occurrences are processed. */
   from: number;
   /** Maximum number of rows to read. */
@@ -147,26 +155,26 @@ export type Reach = {
  * @param mine whether an owner belongs to the bucket
  * @param depth maximum when counting due occurrences; 0: no count
  */
-export function lookAt(
+export function claimCall(
   bucket: number,
   { now, perOwner, leaseUntil }: ClaimRequest,
-  places: Places,
-  reach: Reach,
+  slots: OwnerSlots,
+  range: ClaimRange,
   { mine, depth }: { mine: (owner: string) => boolean; depth: number },
 ): Call {
-  const busy = places.busy().filter(([owner]) => mine(owner));
+  const busy = slots.busy().filter(([owner]) => mine(owner));
   return {
     statement: CLAIM,
     values: [
       bucket,
       now,
-      reach.from,
-      places.full().filter(mine),
-      reach.width,
+      range.from,
+      slots.full().filter(mine),
+      range.width,
       busy.map(([owner]) => owner),
       busy.map(([, left]) => left),
       perOwner,
-      reach.limit,
+      range.limit,
       leaseUntil,
       depth,
     ],

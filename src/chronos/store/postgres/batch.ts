@@ -16,7 +16,7 @@ type Bounds<T> = {
 };
 
 /** The failure of one item when others of its batch succeeded. */
-export class Refusal {
+export class ItemFailure {
   readonly error: unknown;
 
   constructor(error: unknown) {
@@ -28,8 +28,8 @@ export class Refusal {
  * Collects items and sends them in batches. A lone item does not wait: it is sent at the end of the current turn of the
  * event loop.
  */
-export class Gatherer<T, R> {
-  readonly #send: (items: readonly T[]) => Promise<readonly (R | Refusal)[]>;
+export class Batcher<T, R> {
+  readonly #send: (items: readonly T[]) => Promise<readonly (R | ItemFailure)[]>;
   readonly #bounds: Bounds<T>;
   #waiting: Waiting<T, R>[] = [];
   #underWay = 0;
@@ -39,7 +39,7 @@ export class Gatherer<T, R> {
   /**
    * @param send returns the outcome of each item, in order; when it rejects, all of them fail
    */
-  constructor(send: (items: readonly T[]) => Promise<readonly (R | Refusal)[]>, bounds: Bounds<T>) {
+  constructor(send: (items: readonly T[]) => Promise<readonly (R | ItemFailure)[]>, bounds: Bounds<T>) {
     this.#send = send;
     this.#bounds = bounds;
   }
@@ -82,7 +82,7 @@ export class Gatherer<T, R> {
       const outcomes = await this.#send(batch.map(({ item }) => item));
       batch.forEach(({ resolve, reject }, index) => {
         const outcome = outcomes[index];
-        if (outcome instanceof Refusal) reject(outcome.error);
+        if (outcome instanceof ItemFailure) reject(outcome.error);
         else resolve(outcome as R);
       });
     } catch (error) {

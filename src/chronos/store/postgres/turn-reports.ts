@@ -4,7 +4,7 @@ import { ATTEMPTS_READ, type FireReceipt } from '../../alarm/course.ts';
 import type { FireReceipts } from '../store.ts';
 import type { Buckets } from './buckets.ts';
 import type { Executor, PrimaryPool } from './pool.ts';
-import { RECEIPT } from './rows.ts';
+import { TURN_REPORT } from './rows.ts';
 import { isStorable } from './state.ts';
 import { type Call, statement } from './statement.ts';
 
@@ -22,7 +22,7 @@ const FIRE = `
 
 const HAS_FIRE = statement('has_fire', `SELECT EXISTS (${FIRE})`);
 
-const ONLY_NEWS = `
+const NEW_STAGES = `
     ON CONFLICT (bucket, owner, alarm_id, fire_id, stage) DO UPDATE SET at = excluded.at, error = excluded.error,
       turn_id = excluded.turn_id, conversation_id = excluded.conversation_id, retry_at = excluded.retry_at
     WHERE excluded.stage = 'turn_waits' AND excluded.at > fire_receipts.at`;
@@ -33,10 +33,10 @@ const RECORD = statement(
   `
   WITH fire AS (${FIRE}
   ), recorded AS (
-    INSERT INTO fire_receipts (bucket, ${RECEIPT.list()})
-    SELECT $1, ${RECEIPT.list('given')} FROM unnest(${RECEIPT.arrays(6)}) AS given (${RECEIPT.list()})
+    INSERT INTO fire_receipts (bucket, ${TURN_REPORT.list()})
+    SELECT $1, ${TURN_REPORT.list('given')} FROM unnest(${TURN_REPORT.arrays(6)}) AS given (${TURN_REPORT.list()})
     WHERE EXISTS (SELECT 1 FROM fire)
-    ${ONLY_NEWS}
+    ${NEW_STAGES}
     RETURNING stage
   )
   SELECT EXISTS (SELECT 1 FROM fire), (SELECT json_agg(stage) FROM recorded)`,
@@ -45,12 +45,12 @@ const RECORD = statement(
 /** A single report: Citus sends INSERT … VALUES to one server. */
 const RECORD_ONE = statement(
   'record_receipt',
-  `INSERT INTO fire_receipts (bucket, ${RECEIPT.list()}) VALUES ($1, ${RECEIPT.scalars(2)}) ${ONLY_NEWS} RETURNING stage`,
+  `INSERT INTO fire_receipts (bucket, ${TURN_REPORT.list()}) VALUES ($1, ${TURN_REPORT.scalars(2)}) ${NEW_STAGES} RETURNING stage`,
 );
 
 const OF_FIRES = statement(
   'receipts_of_fires',
-  `SELECT ${RECEIPT.list()} FROM fire_receipts WHERE bucket = $1 AND owner = $2 AND alarm_id = $3
+  `SELECT ${TURN_REPORT.list()} FROM fire_receipts WHERE bucket = $1 AND owner = $2 AND alarm_id = $3
      AND fire_id = ANY($4::text[])`,
 );
 
@@ -81,7 +81,7 @@ export async function hasFire(
 }
 
 /** Stores new reports; `undefined` when the fire does not exist. */
-export async function recordReceipts(
+export async function recordTurnReports(
   pool: PrimaryPool,
   buckets: Buckets,
   report: FireReceipts,
@@ -92,16 +92,16 @@ export async function recordReceipts(
   const rows: FireReceipt[] = reports.map((each) => ({ owner, alarmId, fireId, ...each, recordedAt }));
   if (buckets.citus) {
     if (!(await hasFire(pool, bucket, report))) return undefined;
-    const calls = rows.map((row): Call => ({ statement: RECORD_ONE, values: [bucket, ...RECEIPT.bindOne(row)] }));
+    const calls = rows.map((row): Call => ({ statement: RECORD_ONE, values: [bucket, ...TURN_REPORT.bindOne(row)] }));
     const stages = calls.length === 0 ? [] : (await pool.together(calls)).flat();
     return new Set(stages.map(([stage]) => stage as TurnStage));
   }
-  const [row] = await pool.query(RECORD, [bucket, owner, alarmId, fireId, dueAt, ...RECEIPT.bind(rows)]);
+  const [row] = await pool.query(RECORD, [bucket, owner, alarmId, fireId, dueAt, ...TURN_REPORT.bind(rows)]);
   const [known, fresh] = row as [boolean, TurnStage[] | null];
   return known ? new Set(fresh ?? []) : undefined;
 }
 
-export async function receiptsOf(
+export async function turnReportsOf(
   executor: Executor,
   bucket: number,
   owner: string,
@@ -109,11 +109,11 @@ export async function receiptsOf(
   fireIds: readonly string[],
 ): Promise<FireReceipt[]> {
   if (fireIds.length === 0 || !isStorable(owner, alarmId, ...fireIds)) return [];
-  return (await executor.query(OF_FIRES, [bucket, owner, alarmId, fireIds])).map((row) => RECEIPT.read(row));
+  return (await executor.query(OF_FIRES, [bucket, owner, alarmId, fireIds])).map((row) => TURN_REPORT.read(row));
 }
 
 /** Deletes reports that were recorded before an instant, the oldest first; returns their number. */
-export async function pruneReceipts(
+export async function pruneTurnReports(
   executor: Executor,
   bucket: number,
   { before, limit }: { before: number; limit: number },

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ManualClock } from '../../../kit/clock/testing/manual-clock.ts';
-import { rendezvous, Team } from './team.ts';
+import { ReplicaMembership, rendezvous } from './membership.ts';
 
 const BUCKETS = 64;
 
@@ -18,17 +18,17 @@ test('each bucket has one preferred replica, evenly distributed, and only the bu
 /** Replicas that notify each other, and may be cut off. */
 function makeTeam(clock: ManualClock, names: readonly string[]) {
   const cut = new Set<string>();
-  const teams = new Map<string, Team>();
+  const teams = new Map<string, ReplicaMembership>();
   for (const self of names) {
     const tell = (word: string) => {
-      for (const [name, team] of teams) if (name !== self && !cut.has(self) && !cut.has(name)) team.hear(self, word);
+      for (const [name, team] of teams) if (name !== self && !cut.has(self) && !cut.has(name)) team.receive(self, word);
     };
-    teams.set(self, new Team({ self, buckets: BUCKETS, clock, tell }));
+    teams.set(self, new ReplicaMembership({ self, buckets: BUCKETS, clock, notify: tell }));
   }
   const of = (name: string) => Array.from({ length: BUCKETS }, (_, n) => n).filter((n) => teams.get(name)!.prefers(n));
   const run = async (ms: number, looking: readonly string[]) => {
     for (let passed = 0; passed < ms; passed += 500) {
-      for (const name of looking) teams.get(name)!.looks();
+      for (const name of looking) teams.get(name)!.recordClaim();
       await clock.advance(500);
     }
   };
@@ -60,7 +60,7 @@ test('a single replica prefers all; two share; frozen, cut off or stopped ones a
   assert.ok(of('a').length < BUCKETS);
   teams.get('b')!.stop();
   assert.equal(of('a').length, BUCKETS);
-  teams.get('a')!.hear('z', 'nonsense');
+  teams.get('a')!.receive('z', 'nonsense');
   assert.equal(of('a').length, BUCKETS);
   teams.get('a')!.stop();
 });

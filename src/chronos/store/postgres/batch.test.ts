@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Gatherer, Refusal } from './gather.ts';
+import { Batcher, ItemFailure } from './batch.ts';
 
 /** A batcher whose batches run until the test completes them. */
 function workbench(bounds: { batches?: number; items?: number; weight?: number } = {}) {
   const sent: {
     items: readonly number[];
-    arrive: (outcomes?: (number | Refusal)[]) => void;
+    arrive: (outcomes?: (number | ItemFailure)[]) => void;
     sink: (error: Error) => void;
   }[] = [];
-  const gatherer = new Gatherer<number, number>(
+  const gatherer = new Batcher<number, number>(
     (items) =>
       new Promise((resolve, reject) => {
         sent.push({ items, arrive: (outcomes) => resolve(outcomes ?? items), sink: reject });
@@ -56,7 +56,7 @@ test('an item that fails does not fail the others', async () => {
   const results = Promise.allSettled([gatherer.add(1), gatherer.add(2)]);
   await turn();
   const refusal = new Error('no');
-  sent[0]?.arrive([new Refusal(refusal), 2]);
+  sent[0]?.arrive([new ItemFailure(refusal), 2]);
   assert.deepEqual(await results, [
     { status: 'rejected', reason: refusal },
     { status: 'fulfilled', value: 2 },

@@ -99,13 +99,13 @@ function triggerFor({ name, bucket, columns, key }: Shape): string {
 }
 
 /** Removes copies and triggers, also those of an earlier attempt. */
-export async function endFollowing(client: pg.Client): Promise<void> {
+export async function dropCopies(client: pg.Client): Promise<void> {
   // Dropping the functions drops their triggers.
   await client.query(`DROP SCHEMA IF EXISTS ${INCOMING} CASCADE; DROP SCHEMA IF EXISTS ${OUTGOING} CASCADE`);
 }
 
 /** Creates empty copies that follow the originals from now on. Call it in a transaction of its own. */
-export async function beginFollowing(client: pg.Client, count: number): Promise<void> {
+export async function createCopies(client: pg.Client, count: number): Promise<void> {
   await client.query(`CREATE SCHEMA ${INCOMING}`);
   for (const name of Object.keys(OWNED_TABLES)) {
     await makeCopy(client, name, count);
@@ -114,7 +114,7 @@ export async function beginFollowing(client: pg.Client, count: number): Promise<
 }
 
 /** Retries a statement that PostgreSQL aborted because of a deadlock: claims lock rows in due order. */
-async function despiteConflicts<T>(run: () => Promise<T>): Promise<T> {
+async function retryOnConflict<T>(run: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await run();
@@ -149,7 +149,7 @@ export async function copyRows(
         SELECT ${bucket}, ${columns.join(', ')} FROM page ON CONFLICT (${place}) DO NOTHING
       )
       SELECT ${place}, count(*) OVER () FROM page ORDER BY ${order.map((each) => `${each} DESC`).join(', ')} LIMIT 1`;
-    const rows = await despiteConflicts(async () => {
+    const rows = await retryOnConflict(async () => {
       const answer = await client.query<unknown[]>({ text, values: last ?? [], rowMode: 'array' });
       return answer.rows;
     });
@@ -161,7 +161,7 @@ export async function copyRows(
 }
 
 /** Replaces the originals with the copies. Call it in a transaction that has locked all tables. */
-export async function changePlaces(client: pg.Client): Promise<void> {
+export async function swapTables(client: pg.Client): Promise<void> {
   const [home] = await column(client, 'SELECT quote_ident(current_schema())');
   await client.query(`CREATE SCHEMA ${OUTGOING}`);
   for (const name of Object.keys(OWNED_TABLES)) {

@@ -22,13 +22,13 @@ const CANCELLED = `
     SELECT owner, id FROM alarms AS a WHERE bucket = $1 AND owner = $2 AND aside = 'cancelled' AND ${NOTHING_RUNS}
     ORDER BY id LIMIT $3`;
 
-type Forgetting = { ledger: Statement; alarms: Statement };
+type Deletion = { ledger: Statement; alarms: Statement };
 
 /**
  * The ledger is deleted first, in limited steps; the alarm follows when its ledger is empty. Its row is locked while it
  * is deleted: a concurrent change waits and then finds no alarm.
  */
-function forgetting(name: string, which: string): Forgetting {
+function deletion(name: string, which: string): Deletion {
   return {
     ledger: statement(
       `${name}_ledger`,
@@ -69,25 +69,25 @@ function forgetting(name: string, which: string): Forgetting {
   };
 }
 
-const OF_ALL = forgetting('forget_ended', ENDED);
-const OF_OWNER = forgetting('forget_cancelled', CANCELLED);
+const OF_ALL = deletion('forget_ended', ENDED);
+const OF_OWNER = deletion('forget_cancelled', CANCELLED);
 
-async function forget(executor: Executor, { ledger, alarms }: Forgetting, values: unknown[]): Promise<number> {
+async function deleteAlarms(executor: Executor, { ledger, alarms }: Deletion, values: unknown[]): Promise<number> {
   await executor.query(ledger, values);
   return (await executor.query(alarms, values))[0]![0] as number;
 }
 
 /** Deletes alarms of a bucket that ended before an instant; returns their number. */
-export function forgetEnded(executor: Executor, bucket: number, before: number, limit: number): Promise<number> {
-  return forget(executor, OF_ALL, [bucket, before, limit]);
+export function deleteEnded(executor: Executor, bucket: number, before: number, limit: number): Promise<number> {
+  return deleteAlarms(executor, OF_ALL, [bucket, before, limit]);
 }
 
 /** Deletes an owner's oldest cancelled alarms; returns their number. */
-export async function forgetCancelled(
+export async function deleteCancelled(
   executor: Executor,
   bucket: number,
   owner: string,
   limit: number,
 ): Promise<number> {
-  return isStorable(owner) ? forget(executor, OF_OWNER, [bucket, owner, limit]) : 0;
+  return isStorable(owner) ? deleteAlarms(executor, OF_OWNER, [bucket, owner, limit]) : 0;
 }

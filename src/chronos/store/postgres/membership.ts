@@ -10,13 +10,13 @@ import { createHash } from 'node:crypto';
 import type { CancelTimer, Clock } from '../../../kit/clock/clock.ts';
 
 /** How long a replica waits before it claims from a bucket that another one prefers. */
-export const STAND_BACK_MS = 50;
+export const PREFERENCE_DELAY_MS = 50;
 /** Interval of the heartbeat of an active replica. */
-const BEAT_MS = 1000;
+const HEARTBEAT_MS = 1000;
 /** A replica without a heartbeat for this time is removed. */
-const SILENT_MS = 3500;
+const HEARTBEAT_TIMEOUT_MS = 3500;
 /** A replica without a claim for this time sends no heartbeat. */
-const AT_WORK_MS = 5000;
+const ACTIVE_MS = 5000;
 
 const HERE = 'here';
 const GONE = 'gone';
@@ -32,64 +32,64 @@ export function rendezvous(members: readonly string[], count: number): string[] 
   );
 }
 
-export type TeamOptions = {
+export type MembershipOptions = {
   self: string;
   /** The number of buckets. */
   buckets: number;
   clock: Clock;
   /** Notifies the other replicas; must not reject. */
-  tell: (word: string) => void;
+  notify: (message: string) => void;
 };
 
-export class Team {
-  readonly #options: TeamOptions;
+export class ReplicaMembership {
+  readonly #options: MembershipOptions;
   /** Time of the last heartbeat of each other replica, by the monotonic clock. */
-  readonly #heard = new Map<string, number>();
-  #mine: readonly boolean[] | undefined;
-  #lookedAt = 0;
-  #beat: CancelTimer | undefined;
+  readonly #lastHeartbeat = new Map<string, number>();
+  #preferred: readonly boolean[] | undefined;
+  #claimedAt = 0;
+  #heartbeat: CancelTimer | undefined;
 
-  constructor(options: TeamOptions) {
+  constructor(options: MembershipOptions) {
     this.#options = options;
   }
 
   prefers(bucket: number): boolean {
-    return this.#mine?.[bucket] ?? true;
+    return this.#preferred?.[bucket] ?? true;
   }
 
   /** This replica claims. */
-  looks(): void {
-    this.#lookedAt = this.#options.clock.monotonic();
-    if (!this.#beat) this.#tick();
+  recordClaim(): void {
+    this.#claimedAt = this.#options.clock.monotonic();
+    if (!this.#heartbeat) this.#tick();
   }
 
   /** Handles a message of another replica. */
-  hear(member: string, word: string): void {
-    const before = this.#heard.size;
-    if (word === HERE) this.#heard.set(member, this.#options.clock.monotonic());
-    else if (word === GONE) this.#heard.delete(member);
-    if (this.#heard.size !== before) this.#deal();
+  receive(member: string, message: string): void {
+    const before = this.#lastHeartbeat.size;
+    if (message === HERE) this.#lastHeartbeat.set(member, this.#options.clock.monotonic());
+    else if (message === GONE) this.#lastHeartbeat.delete(member);
+    if (this.#lastHeartbeat.size !== before) this.#assign();
   }
 
   stop(): void {
-    if (this.#beat) this.#options.tell(GONE);
-    this.#beat?.();
-    this.#beat = undefined;
+    if (this.#heartbeat) this.#options.notify(GONE);
+    this.#heartbeat?.();
+    this.#heartbeat = undefined;
   }
 
   #tick(): void {
-    const { clock, tell } = this.#options;
+    const { clock, notify } = this.#options;
     const now = clock.monotonic();
-    const silent = [...this.#heard].filter(([, at]) => now - at > SILENT_MS);
-    for (const [member] of silent) this.#heard.delete(member);
-    if (silent.length > 0) this.#deal();
-    if (now - this.#lookedAt <= AT_WORK_MS) tell(HERE);
-    this.#beat = clock.after(BEAT_MS, () => this.#tick());
+    const silent = [...this.#lastHeartbeat].filter(([, at]) => now - at > HEARTBEAT_TIMEOUT_MS);
+    for (const [member] of silent) this.#lastHeartbeat.delete(member);
+    if (silent.length > 0) this.#assign();
+    if (now - this.#claimedAt <= ACTIVE_MS) notify(HERE);
+    this.#heartbeat = clock.after(HEARTBEAT_MS, () => this.#tick());
   }
 
-  #deal(): void {
+  #assign(): void {
     const { self, buckets } = this.#options;
-    const members = [self, ...this.#heard.keys()].sort();
-    this.#mine = members.length === 1 ? undefined : rendezvous(members, buckets).map((member) => member === self);
+    const members = [self, ...this.#lastHeartbeat.keys()].sort();
+    this.#preferred = members.length === 1 ? undefined : rendezvous(members, buckets).map((member) => member === self);
   }
 }

@@ -5,7 +5,7 @@ import { diceOf } from '../../../../test/support/random/random.ts';
 import { systemClock } from '../../../kit/clock/clock.ts';
 import { migrate, readMigrations } from '../../../kit/sqlite/migrations.ts';
 import { Undo } from '../../../kit/sqlite/undo.ts';
-import { type Due, prepareDueLine } from './due-line.ts';
+import { type Due, prepareDueQueue } from './due-queue.ts';
 import type { Lease } from './leases.ts';
 import { MIGRATIONS } from './store.ts';
 
@@ -33,7 +33,7 @@ test('claims and next due times are as if the whole queue were in memory', (t) =
       held.has(nameOf({ alarm, scheduledFor })) ? ({} as Lease) : undefined,
   };
   const undo = new Undo();
-  const line = prepareDueLine(db, leases, undo, BOUNDS);
+  const line = prepareDueQueue(db, leases, undo, BOUNDS);
   const whole = () => [...free.values()].sort((a, b) => a.dueAt - b.dueAt || a.owner - b.owner || a.alarm - b.alarm);
   const any = (items: Map<string, Due>) => [...items.values()][dice(items.size)];
 

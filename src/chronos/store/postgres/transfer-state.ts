@@ -8,14 +8,14 @@ import { type Row, statement } from './statement.ts';
  * `arriving`: being copied. `arrived`: in use here. `abandoned`: the move was given up and the alarms fire from the
  * file again.
  */
-export type ArrivalState = 'arriving' | 'arrived' | 'abandoned';
+export type TargetPhase = 'arriving' | 'arrived' | 'abandoned';
 
-export type Arrival = {
+export type TargetState = {
   /** Identifies the file that the alarms come from. */
   source: string;
   /** Identifies the move. */
   transfer: string;
-  state: ArrivalState;
+  state: TargetPhase;
   /** Every batch increments it. */
   step: number;
   /** The progress of the copy, as JSON. */
@@ -27,10 +27,10 @@ export type Arrival = {
 const READ = statement('arrival', 'SELECT source, transfer, state, step, progress, since FROM arrivals');
 
 /** The state in the database; `undefined` when nothing was ever moved into it. */
-export async function readArrival(executor: Executor): Promise<Arrival | undefined> {
+export async function readTargetState(executor: Executor): Promise<TargetState | undefined> {
   const [row] = await executor.query(READ, []);
   if (!row) return undefined;
-  const [source, transfer, state, step, progress, since] = row as Row & [string, string, ArrivalState, ...unknown[]];
+  const [source, transfer, state, step, progress, since] = row as Row & [string, string, TargetPhase, ...unknown[]];
   return { source, transfer, state, step: step as number, progress: progress as string, since: since as number };
 }
 
@@ -40,12 +40,12 @@ export async function readArrival(executor: Executor): Promise<Arrival | undefin
  * @param server names the database in the message
  * @throws ReveilleError `conflict`
  */
-export async function refuseHalfArrived(executor: Executor, server: string): Promise<void> {
-  const arrival = await readArrival(executor);
-  if (!arrival || arrival.state === 'arrived') return;
+export async function refuseIncompleteTransfer(executor: Executor, server: string): Promise<void> {
+  const state = await readTargetState(executor);
+  if (!state || state.state === 'arrived') return;
   const message =
-    arrival.state === 'arriving'
+    state.state === 'arriving'
       ? `a move into the database ${server} is not finished; run "reveille migrate --to <this database>" again where the SQLite file is, or use another database`
-      : `the move into the database ${server} was given up on ${formatInstant(arrival.since)} and its alarms fire from the SQLite file again; use that, move again with "reveille migrate", or use another database`;
+      : `the move into the database ${server} was given up on ${formatInstant(state.since)} and its alarms fire from the SQLite file again; use that, move again with "reveille migrate", or use another database`;
   throw new ReveilleError('conflict', message);
 }

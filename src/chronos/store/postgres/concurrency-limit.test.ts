@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Clock } from '../../../kit/clock/clock.ts';
-import { Turnstile } from './pool.ts';
+import { ConcurrencyLimit } from './pool.ts';
 
 function workbench(places: number) {
   const timers = new Set<() => void>();
@@ -13,7 +13,7 @@ function workbench(places: number) {
       return () => timers.delete(callback);
     },
   };
-  const turnstile = new Turnstile(clock, places, 1000, () => new Error('too long'));
+  const turnstile = new ConcurrencyLimit(clock, places, 1000, () => new Error('too long'));
   return { turnstile, timers };
 }
 

@@ -8,11 +8,11 @@ import type { CancelTimer, Clock } from '../../../kit/clock/clock.ts';
 /** An owner without a query for this time is not announced any more. */
 const WATCHED_MS = 60_000;
 /** Interval of announcements to the other replicas that an owner is queried. */
-const REMIND_MS = 20_000;
+const ANNOUNCE_INTERVAL_MS = 20_000;
 /** Owners that are tracked at once; further ones have no counter. */
 const MOST_WATCHED = 10_000;
 /** Minimum interval between notifications. PostgreSQL limits each to less than 8,000 bytes. */
-const SAY_EVERY_MS = 200;
+const SEND_INTERVAL_MS = 200;
 const MOST_BYTES = 7000;
 
 type Watched = {
@@ -22,26 +22,26 @@ type Watched = {
   remindedAt: number;
 };
 
-export class Marks {
+export class ChangeCounters {
   readonly #clock: Clock;
-  readonly #say: (text: string) => Promise<void>;
+  readonly #send: (text: string) => Promise<void>;
   readonly #watched = new Map<string, Watched>();
   /** The content of the next notification: owners that changed, and owners that are queried here. */
   readonly #changed = new Set<string>();
-  readonly #asked = new Set<string>();
+  readonly #queried = new Set<string>();
   /** The part that all owners share: after a gap in the notifications, any alarm may have changed. */
   #all = 0;
-  #isHearing = false;
-  #isOver = false;
+  #isConnected = false;
+  #isStopped = false;
   #pause: CancelTimer | undefined;
-  #saying = false;
+  #sending = false;
 
   /**
-   * @param say notifies every replica, this one included; may reject
+   * @param send notifies every replica, this one included; may reject
    */
-  constructor(clock: Clock, say: (text: string) => Promise<void>) {
+  constructor(clock: Clock, send: (text: string) => Promise<void>) {
     this.#clock = clock;
-    this.#say = say;
+    this.#send = send;
   }
 
   /** A text that changes soon after each change of the owner's alarms; `undefined` where changes cannot be detected. */
@@ -50,12 +50,12 @@ export class Marks {
     const watched = this.#watch(owner, now);
     if (!watched) return undefined;
     watched.askedAt = now;
-    if (now - watched.remindedAt >= REMIND_MS) {
+    if (now - watched.remindedAt >= ANNOUNCE_INTERVAL_MS) {
       watched.remindedAt = now;
-      this.#asked.add(owner);
-      this.#sayNext();
+      this.#queried.add(owner);
+      this.#sendNext();
     }
-    return this.#isHearing ? `${this.#all}.${watched.mark}` : undefined;
+    return this.#isConnected ? `${this.#all}.${watched.mark}` : undefined;
   }
 
   /** Call it when a change is durable. It is cheap for owners without queries. */
@@ -67,28 +67,28 @@ export class Marks {
       return;
     }
     this.#changed.add(owner);
-    this.#sayNext();
+    this.#sendNext();
   }
 
   /** Notifications arrive from now on; earlier ones were lost. */
   connected(): void {
-    void this.#say(`all ${this.#all + 1}`).catch(() => {});
+    void this.#send(`all ${this.#all + 1}`).catch(() => {});
   }
 
   lost(): void {
-    this.#isHearing = false;
+    this.#isConnected = false;
   }
 
-  hear(text: string): void {
+  receive(text: string): void {
     const [head = '', ...lines] = text.split('\n');
     const [kind, all = ''] = head.split(' ');
     const theirs = Number(all) || 0;
     if (kind === 'all') {
       this.#all = Math.max(this.#all + 1, theirs);
-      this.#isHearing = true;
+      this.#isConnected = true;
       // A new replica does not know the queried owners, nor the counts of the others.
-      for (const owner of this.#watched.keys()) this.#asked.add(owner);
-      this.#sayNext();
+      for (const owner of this.#watched.keys()) this.#queried.add(owner);
+      this.#sendNext();
       return;
     }
     const now = this.#clock.monotonic();
@@ -101,16 +101,16 @@ export class Marks {
       else if (kind === 'asked') {
         watched.askedAt = now;
         // A replica with a lower count started later: it gets the current one.
-        if (mark < watched.mark || theirs < this.#all) this.#asked.add(owner);
+        if (mark < watched.mark || theirs < this.#all) this.#queried.add(owner);
         watched.mark = Math.max(watched.mark, mark);
       }
     }
     this.#all = Math.max(this.#all, theirs);
-    this.#sayNext();
+    this.#sendNext();
   }
 
   stop(): void {
-    this.#isOver = true;
+    this.#isStopped = true;
     this.#pause?.();
   }
 
@@ -127,26 +127,26 @@ export class Marks {
   }
 
   /** Sends the next notification: at once, or after the current pause. */
-  #sayNext(): void {
-    if (this.#isOver || this.#pause || this.#saying) return;
+  #sendNext(): void {
+    if (this.#isStopped || this.#pause || this.#sending) return;
     const next = this.#next();
     if (next === undefined) return;
-    this.#saying = true;
-    void this.#say(next)
+    this.#sending = true;
+    void this.#send(next)
       .catch(() => {})
       .finally(() => {
-        this.#saying = false;
-        if (this.#isOver) return;
-        this.#pause = this.#clock.after(SAY_EVERY_MS, () => {
+        this.#sending = false;
+        if (this.#isStopped) return;
+        this.#pause = this.#clock.after(SEND_INTERVAL_MS, () => {
           this.#pause = undefined;
-          this.#sayNext();
+          this.#sendNext();
         });
       });
   }
 
   #next(): string | undefined {
     const kind = this.#changed.size > 0 ? 'changed' : 'asked';
-    const from = kind === 'changed' ? this.#changed : this.#asked;
+    const from = kind === 'changed' ? this.#changed : this.#queried;
     if (from.size === 0) return undefined;
     let text = `${kind} ${this.#all}`;
     for (const owner of from) {
