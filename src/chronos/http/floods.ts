@@ -163,7 +163,7 @@ export class Floods {
     const { waitSeconds: retryAfterSeconds } = refusal;
     throw new OverBound(
       gate,
-      `${who} for ${what} faster than ${setting} allows; send it again in ${retryAfterSeconds} s`,
+      `${who} for ${what} faster than allowed (${setting}); send it again in ${retryAfterSeconds} s`,
       { retryAfterSeconds },
     );
   }

@@ -65,7 +65,7 @@ const cases: [setting: string, value: number, what: keyof typeof ask, bound: str
   ['NEW_OWNERS_PER_HOUR', 3, 'join', 'new_owners', /^3 new agents .*\(CHRONOS_NEW_OWNERS_PER_HOUR\)/],
   ['MAX_OWNERS', 3, 'join', 'owners', /^3 agents are known.*\(CHRONOS_MAX_OWNERS\)/],
   ['MAX_ACTIVE_ALARMS', 3, 'create', 'active_alarms', /^you have 3 waiting alarms/],
-  ['MAX_STORED_ALARMS', 3, 'create', 'stored_alarms', /^3 alarms of yours .*\(CHRONOS_MAX_STORED_ALARMS\)/],
+  ['MAX_STORED_ALARMS', 3, 'create', 'stored_alarms', /^3 of your alarms .*\(CHRONOS_MAX_STORED_ALARMS\)/],
   ['MAX_STORED_MIB', 1, 'fill', 'stored_bytes', /may at present take up 1\.0 MiB/],
   ['MAX_STORED_MIB_IN_ALL', 1, 'fill', 'stored_bytes', /may at present take up 0\.0 MiB/],
   ['MAX_WAITING_TRIGGERS', 3, 'trigger', 'waiting_triggers', /^3 triggers .*\(CHRONOS_MAX_WAITING_TRIGGERS\)/],

@@ -83,7 +83,7 @@ test('a schema of its own in a database of something else will do', async () => 
   await assertRefused(server.uri(database), {
     code: 'conflict',
     retryable: false,
-    message: /holds tables of something else \(relation "alarms" already exists\)/,
+    message: /contains tables of another program \(relation "alarms" already exists\)/,
   });
   const store = await open(`${server.uri(database)}?options=-c%20search_path%3Dchronos`);
   await createDue(store, NOW);

@@ -167,7 +167,7 @@ test('a disk that is full on the server stops the move; when there is room, it g
   );
   await assert.rejects(bench.move(), {
     code: 'unavailable',
-    message: /No space left on device\); free some disk space on the database server\. What has been copied stays/,
+    message: /No space left on device\); free some disk space on the database server\. Copied rows are kept/,
   });
   await server.run('DROP FUNCTION no_room CASCADE', bench.database);
   assert.equal((await bench.move()).outcome, 'moved');

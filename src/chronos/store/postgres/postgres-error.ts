@@ -93,7 +93,7 @@ export function storeError(thrown: unknown): ReveilleError {
   if (code === undefined) {
     if (!(thrown instanceof Error) || thrown instanceof TypeError || thrown instanceof RangeError)
       return toReveilleError(thrown);
-    return new ReveilleError('unavailable', `PostgreSQL is unreachable (${text}); try again later`, {
+    return new ReveilleError('unavailable', `PostgreSQL cannot be reached (${text}); try again later`, {
       cause: thrown,
     });
   }
