@@ -72,10 +72,10 @@ export type TriggeredAlarm = AlarmView & { fire_id: string };
  * Keeps a principal token between calls of one command, until shortly before it expires. Create one with {@link
  * holdPrincipal}.
  */
-export type PrincipalHolder = { held: { token: string; usableUntil: number } | undefined };
+export type PrincipalHolder = { entry: { token: string; usableUntil: number } | undefined };
 
 export function holdPrincipal(): PrincipalHolder {
-  return { held: undefined };
+  return { entry: undefined };
 }
 
 /** Makes the proof that a person makes one request. */
@@ -215,7 +215,7 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
   const freshToken = async (signal: AbortSignal): Promise<string> => {
     const proved = await authenticate(options.identity, signal);
     const usableUntil = clock.monotonic() + proved.expires_in * 1000 - EXPIRY_MARGIN_MS;
-    if (holder) holder.held = { token: proved.token, usableUntil };
+    if (holder) holder.entry = { token: proved.token, usableUntil };
     return proved.token;
   };
 
@@ -226,7 +226,7 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
 
   /** A call about alarms, with the transport bearer and a principal token. */
   const asPrincipal = async (call: Call, signal: AbortSignal): Promise<RawJson> => {
-    const held = holder?.held;
+    const held = holder?.entry;
     if (held && held.usableUntil > clock.monotonic()) {
       try {
         return await exchange(withPrincipal(call, held.token), signal);

@@ -9,7 +9,7 @@ import { CompletionBuffer } from './completions.ts';
 const unavailable = () => new ReveilleError('unavailable', 'away', { retryable: true });
 
 /** A buffer over a store that keeps each batch until the test sets its outcome. */
-function bufferOf(atOnce: number) {
+function bufferOf(concurrentBatches: number) {
   const clock = new ManualClock();
   const batches: { fires: number[]; end(refused?: boolean): Promise<void> }[] = [];
   const store = {
@@ -24,7 +24,11 @@ function bufferOf(atOnce: number) {
       return promise;
     },
   } as Pick<AlarmStore, 'complete'> as AlarmStore;
-  const buffer = new CompletionBuffer(store, clock, silentLogger, { gatherMs: 5, atOnce, onFlushed: () => {} });
+  const buffer = new CompletionBuffer(store, clock, silentLogger, {
+    batchDelayMs: 5,
+    concurrentBatches,
+    onFlushed: () => {},
+  });
   let fires = 0;
   const stored: number[] = [];
   const add = (count: number) => {

@@ -39,18 +39,22 @@ export class CompletionBuffer {
   #stopped = false;
 
   /**
-   * @param options.gatherMs how long an outcome may wait for others
-   * @param options.atOnce how many batches the store may write concurrently
+   * @param options.batchDelayMs how long an outcome may wait for others
+   * @param options.concurrentBatches how many batches the store may write concurrently
    * @param options.onFlushed called after each batch that the store has accepted: the next due time may have changed
    */
   constructor(
     store: AlarmStore,
     clock: Clock,
     log: Logger,
-    { gatherMs, atOnce = 1, onFlushed }: { gatherMs: number; atOnce?: number; onFlushed: () => void },
+    {
+      batchDelayMs,
+      concurrentBatches = 1,
+      onFlushed,
+    }: { batchDelayMs: number; concurrentBatches?: number; onFlushed: () => void },
   ) {
-    this.#batchDelayMs = gatherMs;
-    this.#concurrentBatches = atOnce;
+    this.#batchDelayMs = batchDelayMs;
+    this.#concurrentBatches = concurrentBatches;
     this.#store = store;
     this.#clock = clock;
     this.#log = log;

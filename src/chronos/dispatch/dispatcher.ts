@@ -150,8 +150,8 @@ export class Dispatcher {
     this.#wakeSignal = new WakeSignal(clock);
     this.#leases = new LeaseKeeper(store, clock, log, config.leaseMs);
     this.#completions = new CompletionBuffer(store, clock, log, {
-      gatherMs: config.sharedCommits ? BATCH_DELAY_FOR_CLAIM_MS : BATCH_DELAY_MS,
-      atOnce: config.sharedCommits ? 1 : CONCURRENT_BATCHES,
+      batchDelayMs: config.sharedCommits ? BATCH_DELAY_FOR_CLAIM_MS : BATCH_DELAY_MS,
+      concurrentBatches: config.sharedCommits ? 1 : CONCURRENT_BATCHES,
       onFlushed: () => this.#wakeSignal.notify(),
     });
   }

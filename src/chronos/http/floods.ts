@@ -10,21 +10,21 @@ import { OverBound } from '../store/limits.ts';
 import type { AgentKey, AlarmStore, PinLimits, StoreLimits, StoreUsage } from '../store/store.ts';
 
 /**
- * The trust in a caller. `stranger`: nothing is proved. `fresh`: a key pinned by trust on first use within the hour.
+ * The trust in a caller. `unauthenticated`: nothing is proved. `fresh`: a key pinned by trust on first use within the hour.
  * `known`: a key pinned before. `enrolled`: an operator enrolled the key.
  */
-export type Trust = 'stranger' | 'fresh' | 'known' | 'enrolled';
+export type Trust = 'unauthenticated' | 'fresh' | 'known' | 'enrolled';
 
 const HOUR_MS = 3_600_000;
 
 export function trustOf(key: AgentKey | undefined, now: number): Trust {
-  if (!key || key.revokedAt !== null) return 'stranger';
+  if (!key || key.revokedAt !== null) return 'unauthenticated';
   if (key.source === 'enrolled') return 'enrolled';
   return now - key.enrolledAt < HOUR_MS ? 'fresh' : 'known';
 }
 
 /** The part of a common bucket that each level of trust must leave. */
-const FLOOR: Record<Trust, number> = { stranger: 0.5, fresh: 0.5, known: 0.25, enrolled: 0 };
+const FLOOR: Record<Trust, number> = { unauthenticated: 0.5, fresh: 0.5, known: 0.25, enrolled: 0 };
 
 /** Requests per minute; as many may come at once after a pause. 0: no limit. */
 export type Rate = { perMinute: number; inAll: number };
@@ -175,7 +175,8 @@ export class Floods {
     const { bytes, owners } = await this.usage();
     const common = bytesInAll * (1 - SHARED_PART) * (1 - FLOOR[trust]);
     if (bytes < common) return stored;
-    const share = trust === 'fresh' || trust === 'stranger' ? 0 : (bytesInAll * SHARED_PART) / Math.max(1, owners);
+    const share =
+      trust === 'fresh' || trust === 'unauthenticated' ? 0 : (bytesInAll * SHARED_PART) / Math.max(1, owners);
     return { ...stored, maxBytes: Math.min(stored.maxBytes, share) };
   }
 

@@ -49,25 +49,25 @@ export type KeyRingOptions = {
   clock: Clock;
 };
 
-const KEPT_MS = 60_000;
+const CACHE_MS = 60_000;
 /** Minimum interval between two key requests for one user. */
-const ASKED_EVERY_MS = 3_000;
+const REQUEST_INTERVAL_MS = 3_000;
 /** Users whose keys are kept. */
-const MOST_KEPT = 10_000;
+const MAX_CACHED = 10_000;
 /** Concurrent requests to the router. */
-const MOST_ASKED = 32;
+const MAX_REQUESTS = 32;
 
-type Entry = { keys: readonly string[]; askedAt: number };
+type Entry = { keys: readonly string[]; requestedAt: number };
 
 export class KeyRing {
-  readonly #ask: AskKeys;
+  readonly #request: AskKeys;
   readonly #clock: Clock;
   /** Ordered by last use. */
-  readonly #kept = new Map<string, Entry>();
-  readonly #asking = new Map<string, Promise<Entry>>();
+  readonly #cached = new Map<string, Entry>();
+  readonly #requests = new Map<string, Promise<Entry>>();
 
   constructor({ ask, clock }: KeyRingOptions) {
-    this.#ask = ask;
+    this.#request = ask;
     this.#clock = clock;
   }
 
@@ -79,40 +79,40 @@ export class KeyRing {
    */
   async fits(userId: string, fits: (keys: readonly string[]) => boolean): Promise<boolean> {
     const kept = this.#use(userId);
-    const age = kept === undefined ? Number.POSITIVE_INFINITY : this.#clock.monotonic() - kept.askedAt;
-    if (kept && age < KEPT_MS && fits(kept.keys)) return true;
-    if (kept && age < ASKED_EVERY_MS) return false;
+    const age = kept === undefined ? Number.POSITIVE_INFINITY : this.#clock.monotonic() - kept.requestedAt;
+    if (kept && age < CACHE_MS && fits(kept.keys)) return true;
+    if (kept && age < REQUEST_INTERVAL_MS) return false;
     return fits((await this.#renewed(userId)).keys);
   }
 
   #use(userId: string): Entry | undefined {
-    const entry = this.#kept.get(userId);
+    const entry = this.#cached.get(userId);
     if (entry) this.#keep(userId, entry);
     return entry;
   }
 
   #keep(userId: string, entry: Entry): void {
-    this.#kept.delete(userId);
-    this.#kept.set(userId, entry);
-    if (this.#kept.size > MOST_KEPT) this.#kept.delete(this.#kept.keys().next().value!);
+    this.#cached.delete(userId);
+    this.#cached.set(userId, entry);
+    if (this.#cached.size > MAX_CACHED) this.#cached.delete(this.#cached.keys().next().value!);
   }
 
   /** Requests the keys from the router, once for all concurrent callers. */
   #renewed(userId: string): Promise<Entry> {
-    const underWay = this.#asking.get(userId);
+    const underWay = this.#requests.get(userId);
     if (underWay) return underWay;
-    if (this.#asking.size >= MOST_ASKED)
+    if (this.#requests.size >= MAX_REQUESTS)
       throw new ReveilleError('unavailable', 'too many turn reports wait for the router at present', {
         retryAfterSeconds: 1,
       });
-    const asked = this.#answer(userId).finally(() => this.#asking.delete(userId));
-    this.#asking.set(userId, asked);
+    const asked = this.#answer(userId).finally(() => this.#requests.delete(userId));
+    this.#requests.set(userId, asked);
     return asked;
   }
 
   async #answer(userId: string): Promise<Entry> {
-    const keys = (await this.#ask(userId)) ?? [];
-    const entry = { keys, askedAt: this.#clock.monotonic() };
+    const keys = (await this.#request(userId)) ?? [];
+    const entry = { keys, requestedAt: this.#clock.monotonic() };
     this.#keep(userId, entry);
     return entry;
   }

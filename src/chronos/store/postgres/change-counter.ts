@@ -16,10 +16,10 @@ const SEND_INTERVAL_MS = 200;
 const MOST_BYTES = 7000;
 
 type Watched = {
-  mark: number;
+  count: number;
   /** Monotonic ms. */
-  askedAt: number;
-  remindedAt: number;
+  queriedAt: number;
+  announcedAt: number;
 };
 
 export class ChangeCounters {
@@ -49,20 +49,20 @@ export class ChangeCounters {
     const now = this.#clock.monotonic();
     const watched = this.#watch(owner, now);
     if (!watched) return undefined;
-    watched.askedAt = now;
-    if (now - watched.remindedAt >= ANNOUNCE_INTERVAL_MS) {
-      watched.remindedAt = now;
+    watched.queriedAt = now;
+    if (now - watched.announcedAt >= ANNOUNCE_INTERVAL_MS) {
+      watched.announcedAt = now;
       this.#queried.add(owner);
       this.#sendNext();
     }
-    return this.#isConnected ? `${this.#all}.${watched.mark}` : undefined;
+    return this.#isConnected ? `${this.#all}.${watched.count}` : undefined;
   }
 
   /** Call it when a change is durable. It is cheap for owners without queries. */
   changed(owner: string): void {
     const watched = this.#watched.get(owner);
     if (!watched) return;
-    if (this.#clock.monotonic() - watched.askedAt > WATCHED_MS) {
+    if (this.#clock.monotonic() - watched.queriedAt > WATCHED_MS) {
       this.#watched.delete(owner);
       return;
     }
@@ -82,9 +82,9 @@ export class ChangeCounters {
   receive(text: string): void {
     const [head = '', ...lines] = text.split('\n');
     const [kind, all = ''] = head.split(' ');
-    const theirs = Number(all) || 0;
+    const remoteAll = Number(all) || 0;
     if (kind === 'all') {
-      this.#all = Math.max(this.#all + 1, theirs);
+      this.#all = Math.max(this.#all + 1, remoteAll);
       this.#isConnected = true;
       // A new replica does not know the queried owners, nor the counts of the others.
       for (const owner of this.#watched.keys()) this.#queried.add(owner);
@@ -97,15 +97,15 @@ export class ChangeCounters {
       const mark = Number(count) || 0;
       const watched = this.#watch(owner, now);
       if (!watched) continue;
-      if (kind === 'changed') watched.mark = Math.max(watched.mark + 1, mark);
+      if (kind === 'changed') watched.count = Math.max(watched.count + 1, mark);
       else if (kind === 'asked') {
-        watched.askedAt = now;
+        watched.queriedAt = now;
         // A replica with a lower count started later: it gets the current one.
-        if (mark < watched.mark || theirs < this.#all) this.#queried.add(owner);
-        watched.mark = Math.max(watched.mark, mark);
+        if (mark < watched.count || remoteAll < this.#all) this.#queried.add(owner);
+        watched.count = Math.max(watched.count, mark);
       }
     }
-    this.#all = Math.max(this.#all, theirs);
+    this.#all = Math.max(this.#all, remoteAll);
     this.#sendNext();
   }
 
@@ -118,10 +118,10 @@ export class ChangeCounters {
     const known = this.#watched.get(owner);
     if (known) return known;
     if (this.#watched.size >= MOST_WATCHED) {
-      for (const [name, { askedAt }] of this.#watched) if (now - askedAt > WATCHED_MS) this.#watched.delete(name);
+      for (const [name, { queriedAt }] of this.#watched) if (now - queriedAt > WATCHED_MS) this.#watched.delete(name);
       if (this.#watched.size >= MOST_WATCHED) return undefined;
     }
-    const watched = { mark: 0, askedAt: now, remindedAt: Number.NEGATIVE_INFINITY };
+    const watched = { count: 0, queriedAt: now, announcedAt: Number.NEGATIVE_INFINITY };
     this.#watched.set(owner, watched);
     return watched;
   }
@@ -150,7 +150,7 @@ export class ChangeCounters {
     if (from.size === 0) return undefined;
     let text = `${kind} ${this.#all}`;
     for (const owner of from) {
-      const mark = (this.#watched.get(owner)?.mark ?? 0) + (kind === 'changed' ? 1 : 0);
+      const mark = (this.#watched.get(owner)?.count ?? 0) + (kind === 'changed' ? 1 : 0);
       const line = `\n${mark} ${owner}`;
       if (Buffer.byteLength(text) + Buffer.byteLength(line) > MOST_BYTES) break;
       text += line;

@@ -36,11 +36,11 @@ type Entry = {
   /** The first due instant; Infinity when nothing is due; `undefined` when it is unknown. */
   due: number | undefined;
   /** Excluded owners; `undefined` when the query stopped at its limit: then more is probably due at `due`. */
-  without: readonly string[] | undefined;
+  excluded: readonly string[] | undefined;
   /** A lower bound of the due occurrences beyond the limit of the query. */
-  left: number | undefined;
+  remaining: number | undefined;
   /** Time of the query, by the monotonic clock. */
-  askedAt: number;
+  queriedAt: number;
   /** The earliest due time that was stored since a query began. */
   stored: number;
 };
@@ -68,7 +68,7 @@ export class DueIndex {
     this.#clock = clock;
     this.#entries = buckets
       .all()
-      .map(() => ({ due: undefined, without: [], left: undefined, askedAt: 0, stored: Infinity }));
+      .map(() => ({ due: undefined, excluded: [], remaining: undefined, queriedAt: 0, stored: Infinity }));
   }
 
   /** A query of a bucket begins; {@link recordQuery} ends it. */
@@ -78,15 +78,15 @@ export class DueIndex {
 
   /**
    * @param due the first due instant, Infinity when nothing is due; `undefined` when the query cannot determine it
-   * @param without the excluded owners; `undefined` when the query stopped at its limit, at `due`
+   * @param excluded the excluded owners; `undefined` when the query stopped at its limit, at `due`
    * @param left a lower bound of the remaining due occurrences, when they were counted
    */
-  recordQuery(bucket: number, due: number | undefined, without: readonly string[] | undefined, left?: number): void {
+  recordQuery(bucket: number, due: number | undefined, excluded: readonly string[] | undefined, left?: number): void {
     const entry = this.#entries[bucket]!;
     entry.due = due === undefined ? undefined : Math.min(due, entry.stored);
-    entry.without = without;
-    entry.left = left;
-    entry.askedAt = this.#clock.monotonic();
+    entry.excluded = excluded;
+    entry.remaining = left;
+    entry.queriedAt = this.#clock.monotonic();
   }
 
   /** This process has stored the alarm in this state. */
@@ -110,8 +110,8 @@ export class DueIndex {
 
   /** A lower bound of the due occurrences beyond the limit of the last query. */
   remaining(bucket: number): number | undefined {
-    const { due, left } = this.#entries[bucket]!;
-    return due === undefined ? undefined : left;
+    const { due, remaining } = this.#entries[bucket]!;
+    return due === undefined ? undefined : remaining;
   }
 
   /**
@@ -119,13 +119,13 @@ export class DueIndex {
    * owner who has become saturated since; then the claim finds nothing.
    */
   cachedDue(bucket: number, saturated: ReadonlySet<string>, now: number, freshMs = FRESH_MS): number | undefined {
-    const { due, without, askedAt } = this.#entries[bucket]!;
+    const { due, excluded, queriedAt } = this.#entries[bucket]!;
     // A backlog is processed bucket by bucket; meanwhile each bucket is queried less often.
-    const fresh = without ? freshMs : FRESH_MS * this.#buckets.count;
-    if (due === undefined || this.#clock.monotonic() - askedAt > fresh) return undefined;
-    if (!without) return due <= now ? due : undefined;
-    if (!without.every((owner) => saturated.has(owner))) return undefined;
-    return due <= now || without.length === this.#ofBucket(bucket, saturated).length ? due : undefined;
+    const fresh = excluded ? freshMs : FRESH_MS * this.#buckets.count;
+    if (due === undefined || this.#clock.monotonic() - queriedAt > fresh) return undefined;
+    if (!excluded) return due <= now ? due : undefined;
+    if (!excluded.every((owner) => saturated.has(owner))) return undefined;
+    return due <= now || excluded.length === this.#ofBucket(bucket, saturated).length ? due : undefined;
   }
 
   /**
@@ -147,15 +147,15 @@ export class DueIndex {
     const due = this.cachedDue(bucket, saturated, now, freshMs);
     if (due === undefined || !this.#isPreferredElsewhere(bucket)) return due;
     const claimableAt = due + PREFERENCE_DELAY_MS;
-    const isOld = this.#clock.monotonic() - this.#entries[bucket]!.askedAt > PREFERENCE_DELAY_MS / 2;
+    const isOld = this.#clock.monotonic() - this.#entries[bucket]!.queriedAt > PREFERENCE_DELAY_MS / 2;
     return claimableAt <= now && isOld ? undefined : claimableAt;
   }
 
   /** An owner excluded by the last query has a free slot now: a claim decides. */
   #isFreed(bucket: number, saturated: ReadonlySet<string>): boolean {
-    const { due, without, askedAt } = this.#entries[bucket]!;
-    const isFresh = due !== undefined && this.#clock.monotonic() - askedAt <= FRESH_MS;
-    return isFresh && without !== undefined && !without.every((owner) => saturated.has(owner));
+    const { due, excluded, queriedAt } = this.#entries[bucket]!;
+    const isFresh = due !== undefined && this.#clock.monotonic() - queriedAt <= FRESH_MS;
+    return isFresh && excluded !== undefined && !excluded.every((owner) => saturated.has(owner));
   }
 
   /**
@@ -164,7 +164,7 @@ export class DueIndex {
    */
   lastQuery(bucket: number, saturated: ReadonlySet<string>, now: number): number {
     if (!this.#isFreed(bucket, saturated)) return Number.NEGATIVE_INFINITY;
-    return now - (this.#clock.monotonic() - this.#entries[bucket]!.askedAt);
+    return now - (this.#clock.monotonic() - this.#entries[bucket]!.queriedAt);
   }
 
   #ofBucket(bucket: number, owners: ReadonlySet<string>): string[] {
@@ -192,9 +192,9 @@ export class DueIndex {
     onLease: (bucket: number, until: number) => void,
   ) {
     const asked = which.map((bucket) => {
-      const without = this.#ofBucket(bucket, saturated);
+      const excluded = this.#ofBucket(bucket, saturated);
       this.beginQuery(bucket);
-      return { bucket, without, call: { statement: NEXT, values: [bucket, without] } };
+      return { bucket, excluded, call: { statement: NEXT, values: [bucket, excluded] } };
     });
     const answers = await this.#buckets.query(
       this.#pool,
@@ -203,13 +203,13 @@ export class DueIndex {
     const instants: number[] = [];
     answers.forEach((answer, index) => {
       if (answer.status === 'rejected') return;
-      const { bucket, without } = asked[index]!;
+      const { bucket, excluded } = asked[index]!;
       const [due, lease] = answer.value[0]!.map((instant) => (instant as number | null) ?? Infinity) as [
         number,
         number,
       ];
       if (lease < Infinity) onLease(bucket, lease);
-      this.recordQuery(bucket, due <= lease ? due : undefined, without);
+      this.recordQuery(bucket, due <= lease ? due : undefined, excluded);
       const first = Math.min(due, this.#entries[bucket]!.stored);
       instants.push(Math.min(this.#isPreferredElsewhere(bucket) ? first + PREFERENCE_DELAY_MS : first, lease));
     });

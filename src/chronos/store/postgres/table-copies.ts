@@ -75,8 +75,8 @@ async function makeCopy(client: pg.Client, name: string, count: number): Promise
     [name],
   );
   for (const index of indexes) await client.query(index);
-  const standing = count === 1 ? 'SET DEFAULT 0' : 'DROP DEFAULT';
-  await client.query(`ALTER TABLE ${INCOMING}.${name} ALTER COLUMN bucket ${standing}`);
+  const bucketDefault = count === 1 ? 'SET DEFAULT 0' : 'DROP DEFAULT';
+  await client.query(`ALTER TABLE ${INCOMING}.${name} ALTER COLUMN bucket ${bucketDefault}`);
 }
 
 function triggerFor({ name, bucket, columns, key }: Shape): string {
@@ -142,9 +142,9 @@ export async function copyRows(
   const place = order.join(', ');
   let last: unknown[] | undefined;
   for (;;) {
-    const beyond = last ? `WHERE (${place}) > (${order.map((_, index) => `$${index + 1}`).join(', ')})` : '';
+    const afterLast = last ? `WHERE (${place}) > (${order.map((_, index) => `$${index + 1}`).join(', ')})` : '';
     const text = `
-      WITH page AS (SELECT * FROM ${name} ${beyond} ORDER BY ${place} LIMIT ${BATCH} FOR SHARE), copied AS (
+      WITH page AS (SELECT * FROM ${name} ${afterLast} ORDER BY ${place} LIMIT ${BATCH} FOR SHARE), copied AS (
         INSERT INTO ${INCOMING}.${name} (bucket, ${columns.join(', ')})
         SELECT ${bucket}, ${columns.join(', ')} FROM page ON CONFLICT (${place}) DO NOTHING
       )
@@ -162,11 +162,11 @@ export async function copyRows(
 
 /** Replaces the originals with the copies. Call it in a transaction that has locked all tables. */
 export async function swapTables(client: pg.Client): Promise<void> {
-  const [home] = await column(client, 'SELECT quote_ident(current_schema())');
+  const [schema] = await column(client, 'SELECT quote_ident(current_schema())');
   await client.query(`CREATE SCHEMA ${OUTGOING}`);
   for (const name of Object.keys(OWNED_TABLES)) {
     await client.query(`DROP TRIGGER chronos_follow ON ${name}`);
     await client.query(`ALTER TABLE ${name} SET SCHEMA ${OUTGOING}`);
-    await client.query(`ALTER TABLE ${INCOMING}.${name} SET SCHEMA ${home}`);
+    await client.query(`ALTER TABLE ${INCOMING}.${name} SET SCHEMA ${schema}`);
   }
 }

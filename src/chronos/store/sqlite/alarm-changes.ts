@@ -22,7 +22,7 @@ export function prepareCreate(tables: Tables, findByKey: FindByKey) {
     if (holder) return { result: 'key_taken', state: holder };
     const { maxActive, maxStored = Number.POSITIVE_INFINITY, maxBytes = Number.POSITIVE_INFINITY } = limits;
     const ownerSeq = owners.seqOf(owner);
-    const totals = owners.held(ownerSeq);
+    const totals = owners.totals(ownerSeq);
     if (totals.open >= maxActive) return { result: 'too_many', active: totals.open };
     const bytes = storedBytes(alarm);
     if (totals.alarms >= maxStored || totals.bytes + bytes > maxBytes)
@@ -33,7 +33,7 @@ export function prepareCreate(tables: Tables, findByKey: FindByKey) {
     checkTransition({ alarm, occurrences: [] }, state);
     const location = { owner, id, ownerSeq: ownerSeq ?? owners.enrolled(owner), seq: alarms.insert(alarm) };
     occurrences.insert(location, occurrence);
-    owners.grow(location.ownerSeq, isOpen(alarm.status) ? 1 : 0, { alarms: 1, bytes });
+    owners.addToTotals(location.ownerSeq, isOpen(alarm.status) ? 1 : 0, { alarms: 1, bytes });
     return { result: 'created', state };
   };
 }
@@ -60,16 +60,16 @@ export function prepareUpdateAlarm(tables: Tables) {
   return (owner: string, alarmId: string, transition: Transition, limits: StoreLimits = {}): AlarmState | undefined => {
     const stored = tables.find(owner, alarmId);
     if (!stored) return undefined;
-    const { ownerSeq } = stored.place;
+    const { ownerSeq } = stored.location;
     const wanted = transition(stored.state);
     checkTransition(stored.state, wanted);
     const increase = growthOf(stored.state, wanted);
     if (needsTotals(increase, limits)) {
-      const { open: active, bytes } = tables.owners.held(ownerSeq);
+      const { open: active, bytes } = tables.owners.totals(ownerSeq);
       checkGrowth(increase, limits, { active, bytes, triggers: tables.owners.waitingTriggers(ownerSeq) });
     }
     const opened = tables.write(stored, wanted);
-    tables.owners.grow(ownerSeq, opened, { alarms: 0, bytes: increase.bytes });
+    tables.owners.addToTotals(ownerSeq, opened, { alarms: 0, bytes: increase.bytes });
     return wanted;
   };
 }
@@ -81,10 +81,10 @@ export function prepareComplete(tables: Tables) {
    * @param opened the change in each owner's open alarms; updated here
    */
   function completeOne({ key, attempt, settle }: Completion, opened: Map<number, number>): CompletionResult {
-    const lease = tables.leases.held(key);
+    const lease = tables.leases.find(key);
     if (!lease) return 'lost_lease';
     const stored = tables.ofLease(lease);
-    const { seq, ownerSeq } = stored.place;
+    const { seq, ownerSeq } = stored.location;
     const given = withoutLease(stored.state, key.fireId);
     const wanted = settle(given);
     checkTransition(given, wanted);
@@ -99,7 +99,7 @@ export function prepareComplete(tables: Tables) {
   return (completions: readonly Completion[]): CompletionResult[] => {
     const opened = new Map<number, number>();
     const results = completions.map((completion) => completeOne(completion, opened));
-    for (const [owner, change] of opened) tables.owners.grow(owner, change);
+    for (const [owner, change] of opened) tables.owners.addToTotals(owner, change);
     return results;
   };
 }

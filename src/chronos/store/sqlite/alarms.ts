@@ -46,7 +46,7 @@ export function prepareAlarms(db: DatabaseSync) {
     `SELECT ${COLUMNS} FROM alarms AS a JOIN alarm_texts AS t USING (seq) WHERE a.seq = ?`,
     ALARM.read,
   );
-  const owing = prepareQuery<{ alarm: Alarm; occurrence: Occurrence }>(
+  const findWithOccurrence = prepareQuery<{ alarm: Alarm; occurrence: Occurrence }>(
     db,
     `SELECT ${COLUMNS}, ${OCCURRENCE_COLUMN_LIST}
      FROM owed AS o CROSS JOIN alarms AS a ON a.seq = o.alarm CROSS JOIN alarm_texts AS t ON t.seq = o.alarm
@@ -82,7 +82,7 @@ export function prepareAlarms(db: DatabaseSync) {
 
     /** An alarm with one pending occurrence, without its lease. */
     owing(seq: number, scheduledFor: number): { alarm: Alarm; occurrence: Occurrence } | undefined {
-      return owing.get(seq, scheduledFor);
+      return findWithOccurrence.get(seq, scheduledFor);
     },
 
     /** The row number of an alarm. */

@@ -14,7 +14,7 @@ export function prepareRenew({ leases }: Tables) {
   return (keys: readonly LeaseKey[], leaseUntil: number): Set<string> => {
     const renewed = new Set<string>();
     for (const key of keys) {
-      const lease = leases.held(key);
+      const lease = leases.find(key);
       if (!lease) continue;
       leases.extend(lease, leaseUntil);
       renewed.add(key.fireId);
@@ -25,7 +25,7 @@ export function prepareRenew({ leases }: Tables) {
 
 // The next due time or lease expiry, and the number of due occurrences.
 
-export function prepareNextDue({ owners, leases, dueLine: dueQueue }: Tables) {
+export function prepareNextDue({ owners, leases, dueQueue }: Tables) {
   return (saturated: ReadonlySet<string>): number | undefined => {
     const numbers = new Set([...saturated].flatMap((owner) => owners.seqOf(owner) ?? []));
     let earliest = dueQueue.next(numbers) ?? Number.POSITIVE_INFINITY;
@@ -51,12 +51,12 @@ export function prepareCountDue(db: DatabaseSync) {
 export function prepareEndLeases(tables: Tables, log: Logger) {
   function endLease(lease: Lease, now: number): void {
     const stored = tables.ofLease(lease);
-    const { seq, ownerSeq } = stored.place;
+    const { seq, ownerSeq } = stored.location;
     const { fireId } = lease.key;
     const leased = stored.state.occurrences.find((occurrence) => occurrence.fireId === fireId)!;
     const opened = tables.write(stored, interruptedState(withoutLease(stored.state, fireId), fireId, now, log), fireId);
     tables.ledger.interrupted(seq, leased, now);
-    tables.owners.grow(ownerSeq, opened);
+    tables.owners.addToTotals(ownerSeq, opened);
   }
 
   return {
@@ -65,7 +65,7 @@ export function prepareEndLeases(tables: Tables, log: Logger) {
      *
      * @returns their number
      */
-    ranOut(now: number): number {
+    expired(now: number): number {
       const leased = tables.leases.until(now);
       for (const lease of leased) endLease(lease, now);
       return leased.length;
@@ -85,7 +85,7 @@ export function prepareEndLeases(tables: Tables, log: Logger) {
   };
 }
 
-export function prepareClaim({ alarms, leases, owners, dueLine: dueQueue }: Tables) {
+export function prepareClaim({ alarms, leases, owners, dueQueue }: Tables) {
   return (request: ClaimRequest): Claim[] => {
     const { now: claimedAt, leaseUntil, inFlight } = request;
     const busy = new Map<number, number>();

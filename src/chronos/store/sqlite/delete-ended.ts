@@ -57,7 +57,7 @@ export function prepareDeleteEnded(db: DatabaseSync, tables: Tables) {
       shrunk.set(ownerSeq, { alarms: alarms - 1, bytes: bytes - storedBytes(alarm) });
       deleted++;
     }
-    for (const [owner, grown] of shrunk) tables.owners.grow(owner, 0, grown);
+    for (const [owner, grown] of shrunk) tables.owners.addToTotals(owner, 0, grown);
     return deleted;
   }
 

@@ -53,7 +53,7 @@ export function prepareFind(db: DatabaseSync, tables: Tables) {
      ORDER BY o.due_at, a.id ${LIMIT.replace('?', '?5')}`,
     ([id]) => id as string,
   );
-  const wakings = prepareQuery(
+  const computerWakes = prepareQuery(
     db,
     `SELECT min(at), min(at) FILTER (WHERE at > ?) FROM (
        SELECT max(o.due_at, coalesce(o.held_until, o.due_at)) AS at
@@ -75,7 +75,7 @@ export function prepareFind(db: DatabaseSync, tables: Tables) {
       return { found: ids.map(stateOf(owner)), reached: ids.length === limit ? ids.at(-1)! : end };
     },
 
-    wakings: (after: number): ComputerWakes => wakings.get(after)!,
+    wakings: (after: number): ComputerWakes => computerWakes.get(after)!,
 
     upcoming(owner: string, { until = Number.MAX_SAFE_INTEGER, after, limit }: UpcomingRequest): AlarmState[] {
       const number = tables.owners.seqOf(owner);

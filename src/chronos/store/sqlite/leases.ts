@@ -83,7 +83,7 @@ export function prepareLeases(db: DatabaseSync, undo: Undo) {
     at,
 
     /** The lease with this key; `undefined` where it was lost. */
-    held(key: LeaseKey): Lease | undefined {
+    find(key: LeaseKey): Lease | undefined {
       const lease = byFire.get(nameOf(key));
       return lease?.fence === key.fence && lease.key.alarmId === key.alarmId ? lease : undefined;
     },

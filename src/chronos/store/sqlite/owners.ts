@@ -72,12 +72,12 @@ export function prepareOwners(db: DatabaseSync, undo: Undo) {
      *
      * @param opened the change in the owner's open alarms
      */
-    grow(seq: number, opened: number, { alarms, bytes }: TotalsChange = { alarms: 0, bytes: 0 }): void {
+    addToTotals(seq: number, opened: number, { alarms, bytes }: TotalsChange = { alarms: 0, bytes: 0 }): void {
       if (opened !== 0 || alarms !== 0 || bytes !== 0) addToRow.run(seq, opened, alarms, bytes);
     },
 
     /** The number of the owner's open alarms, of all its alarms, and their stored size. */
-    held(seq: number | undefined): { open: number; alarms: number; bytes: number } {
+    totals(seq: number | undefined): { open: number; alarms: number; bytes: number } {
       return (seq === undefined ? undefined : totals.get(seq)) ?? { open: 0, alarms: 0, bytes: 0 };
     },
 

@@ -143,14 +143,14 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
       commits.run(() => changeCounters.after(deleteEnded.cancelledOf(owner, limit), owner)),
     usage: () => read(() => tables.owners.usage()),
     recordReceipts: (report) => commits.run(() => changeCounters.after(turnReports.record(report), report.owner)),
-    hasFire: (fire) => read(() => turnReports.knows(fire)),
+    hasFire: (fire) => read(() => turnReports.exists(fire)),
     receiptsOf: (owner, alarmId, fireIds) => read(() => turnReports.of(owner, alarmId, fireIds)),
     pruneReceipts: ({ before, limit }) => commits.run(() => turnReports.prune(before, limit)),
 
     endLeasesOfTheDead: (now) => commits.run(() => changeCounters.afterAll(endLeases.ofEarlierOwner(now))),
     claim: (request) =>
       commits.run(() => {
-        changeCounters.afterAll(endLeases.ranOut(request.now));
+        changeCounters.afterAll(endLeases.expired(request.now));
         const claims = claim(request);
         for (const { alarm } of claims) changeCounters.changed(alarm.owner);
         return claims;

@@ -13,7 +13,7 @@ import { isOpen, prepareOwners } from './owners.ts';
 export type Tables = ReturnType<typeof prepareTables>;
 
 /** An alarm as stored, and its row numbers. */
-export type Stored = { place: AlarmLocation; state: AlarmState };
+export type Stored = { location: AlarmLocation; state: AlarmState };
 
 /**
  * @param undo reverts the tables' changes in memory when the transaction is rolled back
@@ -27,7 +27,7 @@ export function prepareTables(db: DatabaseSync, undo: Undo) {
   const owners = prepareOwners(db, undo);
 
   function stored(location: AlarmLocation, alarm: Alarm): Stored {
-    return { place: location, state: { alarm, occurrences: occurrences.of(location) } };
+    return { location: location, state: { alarm, occurrences: occurrences.of(location) } };
   }
 
   return {
@@ -35,7 +35,7 @@ export function prepareTables(db: DatabaseSync, undo: Undo) {
     occurrences,
     ledger,
     leases,
-    dueLine: dueQueue,
+    dueQueue,
     owners,
 
     /** The alarm with its pending occurrences. */
@@ -58,7 +58,7 @@ export function prepareTables(db: DatabaseSync, undo: Undo) {
      *   removed with its lease is recorded here
      * @returns the change in the owner's open alarms: 1, 0 or -1
      */
-    write({ place: location, state }: Stored, wanted: AlarmState, settled?: string): number {
+    write({ location, state }: Stored, wanted: AlarmState, settled?: string): number {
       const difference = differenceOf(state, wanted);
       for (const occurrence of difference.removed) {
         occurrences.remove(location, occurrence);

@@ -52,7 +52,7 @@ export function prepareTurnReports(db: DatabaseSync) {
   };
 
   return {
-    knows: exists,
+    exists: exists,
 
     /** Stores new reports; `undefined` when the fire does not exist. */
     record(reported: FireReceipts): Set<TurnStage> | undefined {

@@ -45,7 +45,7 @@ async function closeTarget(
   transfer: OpenTransfer,
   { discard, report }: AbandonOptions,
 ): Promise<void> {
-  const targetState = await target.arrival();
+  const targetState = await target.state();
   if (targetState?.transfer !== transfer.transfer)
     throw new ReveilleError(
       'conflict',
@@ -115,7 +115,7 @@ async function close(source: Source, transfer: OpenTransfer, options: AbandonOpt
 export async function abandon(options: AbandonOptions): Promise<AbandonResult> {
   const source = new Source(options.from, options.clock);
   try {
-    const { departure: sourceState, path } = source;
+    const { state: sourceState, path } = source;
     if (!sourceState || sourceState.state === 'home') return { from: path, was: 'home', to: null, closed: false };
     const closed = await close(source, sourceState as OpenTransfer, options);
     source.writeState({ ...sourceState, state: 'home', transfer: null, target: null, since: options.clock.now() });

@@ -43,35 +43,36 @@ type Sides = { source: Source; target: Target; total: number; report: Report };
 async function compareTable(table: MovingTable, { source, target }: Sides, done: (rows: number) => void) {
   // Counted in the table itself: a damaged index would hide rows from the reading below.
   const counts = { source: source.count(table), target: await target.count(table) };
-  const ours = new Digester();
-  const theirs = new Digester();
+  const sourceDigest = new Digester();
+  const targetDigest = new Digester();
   let difference: string | undefined;
-  const meet = (mine: Values | undefined, other: Values | undefined) => {
-    const [one, two] = [mine, other].map((row) => (row === undefined ? undefined : canonical(row)));
-    if (one !== undefined) ours.add(one);
-    if (two !== undefined) theirs.add(two);
-    if (one !== two) difference ??= JSON.stringify(keyOf(table, mine ?? other!));
+  const compareRow = (sourceRow: Values | undefined, targetRow: Values | undefined) => {
+    const [one, two] = [sourceRow, targetRow].map((row) => (row === undefined ? undefined : canonical(row)));
+    if (one !== undefined) sourceDigest.add(one);
+    if (two !== undefined) targetDigest.add(two);
+    if (one !== two) difference ??= JSON.stringify(keyOf(table, sourceRow ?? targetRow!));
   };
 
   const rows = source.rows(table);
   for await (const page of target.pages(table)) {
     for (const row of page) {
       const next = rows.next();
-      meet(next.done ? undefined : next.value, row);
+      compareRow(next.done ? undefined : next.value, row);
     }
-    done(ours.rows);
+    done(sourceDigest.rows);
   }
-  for (const row of rows) meet(row, undefined);
+  for (const row of rows) compareRow(row, undefined);
 
-  const whole = ours.rows === counts.source && theirs.rows === counts.target;
+  const isComplete = sourceDigest.rows === counts.source && targetDigest.rows === counts.target;
   const comparison: Comparison = {
     table: table.name,
-    source: { rows: counts.source, sha256: ours.end() },
-    target: { rows: counts.target, sha256: theirs.end() },
+    source: { rows: counts.source, sha256: sourceDigest.end() },
+    target: { rows: counts.target, sha256: targetDigest.end() },
     equal: false,
     ...(difference === undefined ? {} : { difference }),
   };
-  comparison.equal = whole && counts.source === counts.target && comparison.source.sha256 === comparison.target.sha256;
+  comparison.equal =
+    isComplete && counts.source === counts.target && comparison.source.sha256 === comparison.target.sha256;
   return comparison;
 }
 

@@ -132,12 +132,12 @@ class Move {
 
   async run(): Promise<MoveResult> {
     const sourceState = this.#ensureIdentity();
-    const targetState = await this.#target.arrival();
+    const targetState = await this.#target.state();
     const plan = planOf({
       path: this.#source.path,
-      departure: sourceState,
+      sourceState: sourceState,
       name: this.#target.name,
-      arrival: targetState,
+      targetState: targetState,
       empty: await this.#target.isEmpty(),
     });
     if (plan === 'done') return this.#result('already');
@@ -150,7 +150,7 @@ class Move {
 
   /** Gives the file an identity if it has none. */
   #ensureIdentity(): SourceState {
-    const known = this.#source.departure;
+    const known = this.#source.state;
     if (known) return known;
     const sourceState: SourceState = {
       source: randomUUID(),
@@ -213,18 +213,18 @@ class Move {
   }
 
   #mark(state: SourcePhase): void {
-    this.#source.writeState({ ...this.#source.departure!, state, since: this.#clock.now() });
+    this.#source.writeState({ ...this.#source.state!, state, since: this.#clock.now() });
   }
 
   #result(outcome: MoveResult['outcome']): MoveResult {
-    const { path, departure: sourceState } = this.#source;
+    const { path, state: sourceState } = this.#source;
     return { outcome, from: path, to: this.#target.name, since: sourceState!.since, tables: [], copied: 0, copyMs: 0 };
   }
 }
 
 /** Adds that the copy is kept, where the same command may succeed later. */
 function resumable(error: unknown, source: Source): unknown {
-  const underWay = source.departure?.state === 'moving' || source.departure?.state === 'verified';
+  const underWay = source.state?.state === 'moving' || source.state?.state === 'verified';
   if (!(error instanceof ReveilleError) || error.code !== 'unavailable' || !error.retryable || !underWay) return error;
   return new ReveilleError(
     error.code,

@@ -22,7 +22,7 @@ function planFor(
   empty = arrival === undefined,
 ): string {
   try {
-    return planOf({ path: 'chronos.db', departure, name: 'db:5432/there', arrival, empty });
+    return planOf({ path: 'chronos.db', sourceState: departure, name: 'db:5432/there', targetState: arrival, empty });
   } catch (error) {
     return (error as Error).message;
   }

@@ -13,10 +13,10 @@ export type Plan = 'begin' | 'restart' | 'resume' | 'finish' | 'done';
 export type Findings = {
   /** The file and its state. */
   path: string;
-  departure: SourceState | undefined;
+  sourceState: SourceState | undefined;
   /** The database, its state, and whether it is empty. */
   name: string;
-  arrival: TargetState | undefined;
+  targetState: TargetState | undefined;
   empty: boolean;
 };
 
@@ -24,12 +24,7 @@ function refuse(message: string): ReveilleError {
   return new ReveilleError('conflict', message);
 }
 
-function planOfMovedFile({
-  path,
-  departure: sourceState,
-  name,
-  arrival: targetState,
-}: Findings & { departure: SourceState }): Plan {
+function planOfMovedFile({ path, sourceState, name, targetState }: Findings & { sourceState: SourceState }): Plan {
   const { state, transfer, target, since } = sourceState;
   if (!targetState || targetState.transfer !== transfer)
     throw refuse(
@@ -53,8 +48,8 @@ function planOfMovedFile({
  *   data
  */
 export function planOf(findings: Findings): Plan {
-  const { departure: sourceState, name, arrival: targetState, empty } = findings;
-  if (sourceState && sourceState.state !== 'home') return planOfMovedFile({ ...findings, departure: sourceState });
+  const { sourceState, name, targetState, empty } = findings;
+  if (sourceState && sourceState.state !== 'home') return planOfMovedFile({ ...findings, sourceState: sourceState });
   if (!targetState) {
     if (empty) return 'begin';
     throw refuse(`${name} contains alarms or keys already, and data is not merged; move into an empty database`);

@@ -92,7 +92,7 @@ export class Source extends AlarmFile {
   }
 
   /** The state in the file; `undefined` when no move was ever started. */
-  get departure(): SourceState | undefined {
+  get state(): SourceState | undefined {
     return this.#state;
   }
 

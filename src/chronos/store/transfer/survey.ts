@@ -34,10 +34,10 @@ export async function survey({
     const { target, schema } = await Target.inspect({ uri: to, ...rest });
     try {
       const bare = schema.applied === 0;
-      const targetState = schema.missing === 0 ? await target.arrival() : undefined;
+      const targetState = schema.missing === 0 ? await target.state() : undefined;
       const empty = bare || (await target.isEmpty());
       const { path, departure: sourceState, owner } = source;
-      const plan = planOf({ path, departure: sourceState, name: target.name, arrival: targetState, empty });
+      const plan = planOf({ path, sourceState: sourceState, name: target.name, targetState: targetState, empty });
       const there = plan === 'resume' && targetState ? rowsOf(parseProgress(targetState.progress)) : 0;
       return { from: path, to: target.name, plan, tables, there, bare, owner };
     } finally {

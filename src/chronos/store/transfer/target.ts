@@ -142,7 +142,7 @@ export class Target {
   }
 
   /** The database's state of the move. */
-  arrival(): Promise<TargetState | undefined> {
+  state(): Promise<TargetState | undefined> {
     return readTargetState(this);
   }
 
@@ -159,20 +159,20 @@ export class Target {
   /** Closes an empty database to chronosd until the move is complete. */
   async begin(source: string, transfer: string): Promise<TargetState> {
     await this.#change(BEGIN, [source, transfer, this.#holder, this.#clock.now()]);
-    return (await this.arrival())!;
+    return (await this.state())!;
   }
 
   /** Replaces an abandoned move with another move of the same file. */
   async restart(former: TargetState, transfer: string): Promise<TargetState> {
     const { state, step } = former;
     await this.#change(RESTART, [transfer, this.#holder, this.#clock.now(), former.transfer, state, step]);
-    return (await this.arrival())!;
+    return (await this.state())!;
   }
 
   /** Takes over an interrupted move. An earlier process of the move can store nothing from here on. */
   async resume(transfer: string): Promise<TargetState> {
     await this.#change(TAKE, [this.#holder, transfer]);
-    return (await this.arrival())!;
+    return (await this.state())!;
   }
 
   /** Undoes {@link begin}. */
