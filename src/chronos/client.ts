@@ -226,10 +226,10 @@ export function createChronosClient(options: ChronosClientOptions): ChronosClien
 
   /** A call about alarms, with the transport bearer and a principal token. */
   const asPrincipal = async (call: Call, signal: AbortSignal): Promise<RawJson> => {
-    const held = holder?.entry;
-    if (held && held.usableUntil > clock.monotonic()) {
+    const cached = holder?.entry;
+    if (cached && cached.usableUntil > clock.monotonic()) {
       try {
-        return await exchange(withPrincipal(call, held.token), signal);
+        return await exchange(withPrincipal(call, cached.token), signal);
       } catch (thrown) {
         // The held token may have become invalid early (chronosd has another secret, the key was revoked): one new
         // proof decides.

@@ -107,8 +107,8 @@ test('the enrollment mode must be set where others have access: beyond loopback,
     const message = refusal(settings);
     assert.match(message, /^CHRONOS_ENROLLMENT is not set, and CHRONOS_(HOST|POSTGRES_URI) is /);
     assert.match(message, /CHRONOS_ENROLLMENT=required to accept only keys .*\. Or set CHRONOS_ENROLLMENT=tofu: /);
-    for (const said of ['required', 'tofu'] as const)
-      assert.equal(parseChronosConfig({ ...settings, CHRONOS_ENROLLMENT: said }).CHRONOS_ENROLLMENT, said);
+    for (const text of ['required', 'tofu'] as const)
+      assert.equal(parseChronosConfig({ ...settings, CHRONOS_ENROLLMENT: text }).CHRONOS_ENROLLMENT, text);
   }
   assert.equal(parseChronosConfig({ ...SET, CHRONOS_HOST: '::1' }).CHRONOS_ENROLLMENT, 'tofu');
 });

@@ -10,9 +10,9 @@ const DAY_MS = 86_400_000;
 test('attempts and turn reports are pruned by one age and alarms by another, each completely, and again later', async () => {
   const clock = new ManualClock();
   const left = { pruneAttempts: 1200, pruneReceipts: 700, pruneAlarms: 150 };
-  const asked: [what: string, daysAgo: number][] = [];
+  const calls: [what: string, daysAgo: number][] = [];
   const prune = (what: keyof typeof left) => async (request: { before: number; limit: number }) => {
-    asked.push([what, Math.round((clock.now() - request.before) / DAY_MS)]);
+    calls.push([what, Math.round((clock.now() - request.before) / DAY_MS)]);
     const forgotten = Math.min(left[what], request.limit);
     left[what] -= forgotten;
     return forgotten;
@@ -27,10 +27,10 @@ test('attempts and turn reports are pruned by one age and alarms by another, eac
   await clock.advance(60_000);
   assert.deepEqual(left, { pruneAttempts: 0, pruneReceipts: 0, pruneAlarms: 0 });
   assert.deepEqual(
-    asked.map(([what]) => what),
+    calls.map(([what]) => what),
     [...Array(7).fill('pruneAttempts'), ...Array(4).fill('pruneReceipts'), ...Array(7).fill('pruneAlarms')],
   );
-  assert.ok(asked.every(([what, days]) => days === (what === 'pruneAlarms' ? 90 : 30)));
+  assert.ok(calls.every(([what, days]) => days === (what === 'pruneAlarms' ? 90 : 30)));
   left.pruneReceipts = 1;
   await clock.advance(10 * 60_000);
   assert.equal(left.pruneReceipts, 0);

@@ -12,8 +12,8 @@ function bits(mask: number, lowest: number): number[] {
 }
 
 /** The values of one field, by its index. */
-function valuesOf(fields: CronFields, place: number): readonly number[] {
-  switch (place) {
+function valuesOf(fields: CronFields, index: number): readonly number[] {
+  switch (index) {
     case 0:
       return fields.minutes;
     case 1:
@@ -63,9 +63,9 @@ const ACCEPTED: [expression: string, place: number, values: number[]][] = [
   [' @yearly ', 3, [1]],
 ];
 
-for (const [expression, place, values] of ACCEPTED) {
+for (const [expression, index, values] of ACCEPTED) {
   test(`${JSON.stringify(expression)} is parsed`, () => {
-    assert.deepEqual(valuesOf(parseCron(expression), place), values);
+    assert.deepEqual(valuesOf(parseCron(expression), index), values);
   });
 }
 

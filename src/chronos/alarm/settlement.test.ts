@@ -28,7 +28,7 @@ function alarmOf(kind: Kind, more: Body = {}): AlarmState {
 }
 
 /** An alarm with one running attempt, and its owner's action during it. */
-function underWay(kind: Kind, meanwhile: Meanwhile, more: Body = {}): { state: AlarmState; fireId: string } {
+function runningAttempt(kind: Kind, meanwhile: Meanwhile, more: Body = {}): { state: AlarmState; fireId: string } {
   const before = alarmOf(kind, more);
   const source = kind === 'trigger' ? 'trigger' : 'schedule';
   const { fireId } = before.occurrences.find((occurrence) => occurrence.source === source)!;
@@ -163,7 +163,7 @@ for (const [kind, byMeanwhile] of Object.entries(EXPECTED) as [Kind, (typeof EXP
   for (const [meanwhile, byOutcome] of Object.entries(byMeanwhile) as [Meanwhile, Record<OutcomeName, string>][]) {
     test(`an attempt at a ${kind} occurrence whose alarm is ${meanwhile} at the time of its outcome`, () => {
       for (const [outcome, expected] of Object.entries(byOutcome) as [OutcomeName, string][]) {
-        const { state, fireId } = underWay(kind, meanwhile);
+        const { state, fireId } = runningAttempt(kind, meanwhile);
         const after = complete(state, fireId, (given) => OUTCOMES[outcome](given, fireId));
         assert.equal(show(after, fireId), expected, outcome);
         const delivered = outcome === 'delivered' ? 1 : 0;
@@ -181,7 +181,7 @@ for (const [kind, byMeanwhile] of Object.entries(EXPECTED) as [Kind, (typeof EXP
 
 describe('retries', () => {
   test('each failure of the schedule counts, and passes its zero-based number to the delay', () => {
-    let { state, fireId } = underWay('once', 'active');
+    let { state, fireId } = runningAttempt('once', 'active');
     for (const failure of [0, 1, 2]) {
       state = complete(state, fireId, (given) => settleFailed(given, fireId, refused));
       assert.equal(state.alarm.failureCount, failure + 1);
@@ -192,7 +192,7 @@ describe('retries', () => {
 
   test('end after max_failures: a single alarm fails, a series continues with a count of zero', () => {
     for (const kind of ['once', 'cron'] as const) {
-      let { state, fireId } = underWay(kind, 'active', { max_failures: 2 });
+      let { state, fireId } = runningAttempt(kind, 'active', { max_failures: 2 });
       state = complete(state, fireId, (given) => settleFailed(given, fireId, refused));
       assert.equal(show(state, fireId), 'active: same due');
       state = complete(claim(state, fireId), fireId, (given) => settleFailed(given, fireId, refused));
@@ -203,7 +203,7 @@ describe('retries', () => {
   });
 
   test('a trigger counts its own attempts and is given up after the last one', () => {
-    let { state, fireId } = underWay('trigger', 'active', { max_failures: 2 });
+    let { state, fireId } = runningAttempt('trigger', 'active', { max_failures: 2 });
     state = complete(state, fireId, (given) => settleFailed(given, fireId, refused));
     assert.equal(state.occurrences.find((occurrence) => occurrence.fireId === fireId)?.dueAt, retryAt(0));
     assert.equal(state.alarm.failureCount, 0);
@@ -212,7 +212,7 @@ describe('retries', () => {
   });
 
   test('attempts with an expired lease are counted, so that no wake is repeated for ever', () => {
-    let { state, fireId } = underWay('once', 'active', { max_failures: 3 });
+    let { state, fireId } = runningAttempt('once', 'active', { max_failures: 3 });
     const { dueAt } = scheduled(state);
     for (const failures of [1, 2]) {
       state = complete(state, fireId, (given) => settleInterrupted(given, fireId));
@@ -226,7 +226,7 @@ describe('retries', () => {
   });
 
   test('the outcome of a trigger does not change the count of the schedule', () => {
-    let { state, fireId } = underWay('cron', 'active');
+    let { state, fireId } = runningAttempt('cron', 'active');
     state = complete(state, fireId, (given) => settleFailed(given, fireId, refused));
     for (const outcome of ['delivered', 'refused', 'gone', 'interrupted', 'missed'] as const) {
       const triggered = triggerAlarm(state, NOW + HOUR + 1);
@@ -238,7 +238,7 @@ describe('retries', () => {
   });
 
   test('a delivery clears count and error', () => {
-    let { state, fireId } = underWay('cron', 'active');
+    let { state, fireId } = runningAttempt('cron', 'active');
     state = complete(state, fireId, (given) => settleFailed(given, fireId, refused));
     state = complete(claim(state, fireId), fireId, (given) => settleDelivered(given, fireId, NOW));
     assert.deepEqual([state.alarm.failureCount, state.alarm.lastError], [0, null]);
@@ -272,13 +272,13 @@ describe('the end of a series', () => {
   });
 
   test('an occurrence given up does not use up max_fires', () => {
-    const { state, fireId } = underWay('cron', 'active', { max_fires: 1 });
+    const { state, fireId } = runningAttempt('cron', 'active', { max_fires: 1 });
     const after = complete(state, fireId, (given) => settleFailed(given, fireId, gone));
     assert.equal(show(after, fireId), 'active: next due');
   });
 
   test('a zone that no longer exists makes the series fail visibly', () => {
-    const { state, fireId } = underWay('cron', 'active');
+    const { state, fireId } = runningAttempt('cron', 'active');
     const moved = { ...state, alarm: { ...state.alarm, timezone: 'Europe/Atlantis' } };
     const after = complete(moved, fireId, (given) => settleDelivered(given, fireId, NOW));
     assert.equal(after.alarm.status, 'failed');
@@ -287,7 +287,7 @@ describe('the end of a series', () => {
   });
 
   test('a pending trigger at the next instant does not block the series', () => {
-    const { state, fireId } = underWay('cron', 'active');
+    const { state, fireId } = runningAttempt('cron', 'active');
     const taken = { ...deliver(alarmOf('cron')).occurrences[0]!, source: 'trigger' as const };
     const crowded = { ...state, occurrences: [...state.occurrences, taken] };
     const after = complete(crowded, fireId, (given) => settleDelivered(given, fireId, NOW));
@@ -303,7 +303,7 @@ describe('a later occurrence that replaces an overdue one', () => {
     missedCount: 4,
   });
   const settled = (meanwhile: Meanwhile) => {
-    const { state, fireId } = underWay('cron', meanwhile);
+    const { state, fireId } = runningAttempt('cron', meanwhile);
     return complete(state, fireId, (given) => settleReplaced(given, fireId, replacement(given)));
   };
 

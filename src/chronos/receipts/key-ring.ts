@@ -78,10 +78,10 @@ export class KeyRing {
    * @throws ReveilleError `unavailable` when the router must be asked and is unreachable
    */
   async fits(userId: string, fits: (keys: readonly string[]) => boolean): Promise<boolean> {
-    const kept = this.#use(userId);
-    const age = kept === undefined ? Number.POSITIVE_INFINITY : this.#clock.monotonic() - kept.requestedAt;
-    if (kept && age < CACHE_MS && fits(kept.keys)) return true;
-    if (kept && age < REQUEST_INTERVAL_MS) return false;
+    const cached = this.#use(userId);
+    const age = cached === undefined ? Number.POSITIVE_INFINITY : this.#clock.monotonic() - cached.requestedAt;
+    if (cached && age < CACHE_MS && fits(cached.keys)) return true;
+    if (cached && age < REQUEST_INTERVAL_MS) return false;
     return fits((await this.#renewed(userId)).keys);
   }
 
@@ -99,15 +99,15 @@ export class KeyRing {
 
   /** Requests the keys from the router, once for all concurrent callers. */
   #renewed(userId: string): Promise<Entry> {
-    const underWay = this.#requests.get(userId);
-    if (underWay) return underWay;
+    const running = this.#requests.get(userId);
+    if (running) return running;
     if (this.#requests.size >= MAX_REQUESTS)
       throw new ReveilleError('unavailable', 'too many turn reports wait for the router at present', {
         retryAfterSeconds: 1,
       });
-    const asked = this.#answer(userId).finally(() => this.#requests.delete(userId));
-    this.#requests.set(userId, asked);
-    return asked;
+    const request = this.#answer(userId).finally(() => this.#requests.delete(userId));
+    this.#requests.set(userId, request);
+    return request;
   }
 
   async #answer(userId: string): Promise<Entry> {

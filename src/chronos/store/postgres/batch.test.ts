@@ -3,13 +3,13 @@ import { test } from 'node:test';
 import { Batcher, ItemFailure } from './batch.ts';
 
 /** A batcher whose batches run until the test completes them. */
-function workbench(bounds: { batches?: number; items?: number; weight?: number } = {}) {
+function batcherUnderTest(bounds: { batches?: number; items?: number; weight?: number } = {}) {
   const sent: {
     items: readonly number[];
     arrive: (outcomes?: (number | ItemFailure)[]) => void;
     sink: (error: Error) => void;
   }[] = [];
-  const gatherer = new Batcher<number, number>(
+  const batcher = new Batcher<number, number>(
     (items) =>
       new Promise((resolve, reject) => {
         sent.push({ items, arrive: (outcomes) => resolve(outcomes ?? items), sink: reject });
@@ -17,12 +17,17 @@ function workbench(bounds: { batches?: number; items?: number; weight?: number }
     { batches: 1, items: 100, weight: 1000, weigh: (item) => item, ...bounds },
   );
   const batches = () => sent.map(({ items }) => [...items]);
-  return { gatherer, sent, batches, turn: () => new Promise((resolve) => setImmediate(() => setImmediate(resolve))) };
+  return {
+    gatherer: batcher,
+    sent,
+    batches,
+    turn: () => new Promise((resolve) => setImmediate(() => setImmediate(resolve))),
+  };
 }
 
 test('a lone item is sent at once, together with items of the same turn', async () => {
-  const { gatherer, batches, sent, turn } = workbench();
-  const results = [gatherer.add(1), gatherer.add(2)];
+  const { gatherer: batcher, batches, sent, turn } = batcherUnderTest();
+  const results = [batcher.add(1), batcher.add(2)];
   await turn();
   assert.deepEqual(batches(), [[1, 2]]);
   sent[0]?.arrive();
@@ -30,10 +35,10 @@ test('a lone item is sent at once, together with items of the same turn', async 
 });
 
 test('items that arrive during a batch are sent together after it', async () => {
-  const { gatherer, batches, sent, turn } = workbench();
-  const first = gatherer.add(1);
+  const { gatherer: batcher, batches, sent, turn } = batcherUnderTest();
+  const first = batcher.add(1);
   await turn();
-  const later = [gatherer.add(2), gatherer.add(3)];
+  const later = [batcher.add(2), batcher.add(3)];
   await turn();
   assert.deepEqual(batches(), [[1]]);
   sent[0]?.arrive();
@@ -45,15 +50,15 @@ test('items that arrive during a batch are sent together after it', async () => 
 });
 
 test('batches keep their limits, and an item that is too heavy is sent alone', async () => {
-  const { gatherer, batches, turn } = workbench({ batches: 9, items: 3, weight: 10 });
-  for (const item of [1, 1, 1, 1, 5, 5, 50, 1]) void gatherer.add(item);
+  const { gatherer: batcher, batches, turn } = batcherUnderTest({ batches: 9, items: 3, weight: 10 });
+  for (const item of [1, 1, 1, 1, 5, 5, 50, 1]) void batcher.add(item);
   for (let n = 0; n < 8; n++) await turn();
   assert.deepEqual(batches(), [[1, 1, 1], [1, 5], [5], [50], [1]]);
 });
 
 test('an item that fails does not fail the others', async () => {
-  const { gatherer, sent, turn } = workbench();
-  const results = Promise.allSettled([gatherer.add(1), gatherer.add(2)]);
+  const { gatherer: batcher, sent, turn } = batcherUnderTest();
+  const results = Promise.allSettled([batcher.add(1), batcher.add(2)]);
   await turn();
   const refusal = new Error('no');
   sent[0]?.arrive([new ItemFailure(refusal), 2]);
@@ -64,8 +69,8 @@ test('an item that fails does not fail the others', async () => {
 });
 
 test('a batch that fails fails all of its items, and no other', async () => {
-  const { gatherer, sent, turn } = workbench({ items: 2 });
-  const results = Promise.allSettled([gatherer.add(1), gatherer.add(2), gatherer.add(3)]);
+  const { gatherer: batcher, sent, turn } = batcherUnderTest({ items: 2 });
+  const results = Promise.allSettled([batcher.add(1), batcher.add(2), batcher.add(3)]);
   await turn();
   const failure = new Error('no database');
   sent[0]?.sink(failure);
@@ -78,13 +83,13 @@ test('a batch that fails fails all of its items, and no other', async () => {
 });
 
 test('draining waits for running and waiting items', async () => {
-  const { gatherer, sent, turn } = workbench();
-  await gatherer.drain();
-  void gatherer.add(1);
+  const { gatherer: batcher, sent, turn } = batcherUnderTest();
+  await batcher.drain();
+  void batcher.add(1);
   await turn();
-  void gatherer.add(2);
+  void batcher.add(2);
   let drained = false;
-  const draining = gatherer.drain().then(() => {
+  const draining = batcher.drain().then(() => {
     drained = true;
   });
   sent[0]?.arrive();

@@ -32,7 +32,7 @@ export class Batcher<T, R> {
   readonly #send: (items: readonly T[]) => Promise<readonly (R | ItemFailure)[]>;
   readonly #bounds: Bounds<T>;
   #waiting: Waiting<T, R>[] = [];
-  #underWay = 0;
+  #running = 0;
   #scheduled = false;
   #idle: (() => void)[] = [];
 
@@ -53,12 +53,12 @@ export class Batcher<T, R> {
 
   /** Resolves when all added items have settled. */
   drain(): Promise<void> {
-    if (this.#waiting.length === 0 && this.#underWay === 0) return Promise.resolve();
+    if (this.#waiting.length === 0 && this.#running === 0) return Promise.resolve();
     return new Promise((resolve) => this.#idle.push(resolve));
   }
 
   #schedule(): void {
-    if (this.#scheduled || this.#underWay >= this.#bounds.batches) return;
+    if (this.#scheduled || this.#running >= this.#bounds.batches) return;
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
@@ -69,12 +69,12 @@ export class Batcher<T, R> {
   async #flush(): Promise<void> {
     const batch = this.#next();
     if (batch.length === 0) return;
-    this.#underWay++;
+    this.#running++;
     if (this.#waiting.length > 0) this.#schedule();
     await this.#deliver(batch);
-    this.#underWay--;
+    this.#running--;
     if (this.#waiting.length > 0) this.#schedule();
-    else if (this.#underWay === 0) for (const resolve of this.#idle.splice(0)) resolve();
+    else if (this.#running === 0) for (const resolve of this.#idle.splice(0)) resolve();
   }
 
   async #deliver(batch: readonly Waiting<T, R>[]): Promise<void> {

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { Clock } from '../../../kit/clock/clock.ts';
 import { ConcurrencyLimit } from './pool.ts';
 
-function workbench(places: number) {
+function limitUnderTest(places: number) {
   const timers = new Set<() => void>();
   const clock: Clock = {
     now: () => 0,
@@ -13,31 +13,31 @@ function workbench(places: number) {
       return () => timers.delete(callback);
     },
   };
-  const turnstile = new ConcurrencyLimit(clock, places, 1000, () => new Error('too long'));
-  return { turnstile, timers };
+  const limit = new ConcurrencyLimit(clock, places, 1000, () => new Error('too long'));
+  return { turnstile: limit, timers };
 }
 
 test('the limited number of callers proceeds; the others follow in order of arrival', async () => {
-  const { turnstile, timers } = workbench(2);
+  const { turnstile: limit, timers } = limitUnderTest(2);
   const inside: number[] = [];
-  for (const n of [1, 2, 3, 4]) void turnstile.enter().then(() => inside.push(n));
+  for (const n of [1, 2, 3, 4]) void limit.enter().then(() => inside.push(n));
   await Promise.resolve();
   assert.deepEqual(inside, [1, 2]);
-  turnstile.leave();
-  turnstile.leave();
+  limit.leave();
+  limit.leave();
   await new Promise((resolve) => setImmediate(resolve));
   assert.deepEqual(inside, [1, 2, 3, 4]);
   assert.equal(timers.size, 0);
 });
 
 test('a caller that waits too long gets an error, and the next one gets its turn', async () => {
-  const { turnstile, timers } = workbench(1);
-  await turnstile.enter();
-  const impatient = turnstile.enter();
-  const next = turnstile.enter();
+  const { turnstile: limit, timers } = limitUnderTest(1);
+  await limit.enter();
+  const impatient = limit.enter();
+  const next = limit.enter();
   const [giveUp] = timers;
   giveUp?.();
   await assert.rejects(impatient, /too long/);
-  turnstile.leave();
+  limit.leave();
   await next;
 });

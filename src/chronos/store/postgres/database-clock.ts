@@ -101,10 +101,10 @@ export class DatabaseClock {
   async #measure(): Promise<void> {
     let best: Reading | undefined;
     for (let question = 0; question < QUESTIONS; question++) {
-      const asked = this.#clock.monotonic();
+      const sentAt = this.#clock.monotonic();
       const [row] = await this.#executor.query(ASK, []);
       const monotonic = this.#clock.monotonic();
-      const reading = { instant: row![0] as number, monotonic, wall: this.#clock.now(), tripMs: monotonic - asked };
+      const reading = { instant: row![0] as number, monotonic, wall: this.#clock.now(), tripMs: monotonic - sentAt };
       if (!best || reading.tripMs < best.tripMs) best = reading;
     }
     if (best) this.#take(best);

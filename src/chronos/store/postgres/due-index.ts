@@ -191,19 +191,19 @@ export class DueIndex {
     saturated: ReadonlySet<string>,
     onLease: (bucket: number, until: number) => void,
   ) {
-    const asked = which.map((bucket) => {
+    const queries = which.map((bucket) => {
       const excluded = this.#ofBucket(bucket, saturated);
       this.beginQuery(bucket);
       return { bucket, excluded, call: { statement: NEXT, values: [bucket, excluded] } };
     });
     const answers = await this.#buckets.query(
       this.#pool,
-      asked.map(({ call }) => call),
+      queries.map(({ call }) => call),
     );
     const instants: number[] = [];
     answers.forEach((answer, index) => {
       if (answer.status === 'rejected') return;
-      const { bucket, excluded } = asked[index]!;
+      const { bucket, excluded } = queries[index]!;
       const [due, lease] = answer.value[0]!.map((instant) => (instant as number | null) ?? Infinity) as [
         number,
         number,

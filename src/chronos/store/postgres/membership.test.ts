@@ -16,12 +16,13 @@ test('each bucket has one preferred replica, evenly distributed, and only the bu
 });
 
 /** Replicas that notify each other, and may be cut off. */
-function makeTeam(clock: ManualClock, names: readonly string[]) {
+function makeReplicas(clock: ManualClock, names: readonly string[]) {
   const cut = new Set<string>();
   const teams = new Map<string, ReplicaMembership>();
   for (const self of names) {
     const tell = (word: string) => {
-      for (const [name, team] of teams) if (name !== self && !cut.has(self) && !cut.has(name)) team.receive(self, word);
+      for (const [name, members] of teams)
+        if (name !== self && !cut.has(self) && !cut.has(name)) members.receive(self, word);
     };
     teams.set(self, new ReplicaMembership({ self, buckets: BUCKETS, clock, notify: tell }));
   }
@@ -37,7 +38,7 @@ function makeTeam(clock: ManualClock, names: readonly string[]) {
 
 test('a single replica prefers all; two share; frozen, cut off or stopped ones are removed after some seconds', async () => {
   const clock = new ManualClock();
-  const { cut, teams, of, run } = makeTeam(clock, ['a', 'b']);
+  const { cut, teams, of, run } = makeReplicas(clock, ['a', 'b']);
   await run(1500, ['a']);
   assert.equal(of('a').length, BUCKETS);
   await run(1500, ['a', 'b']);

@@ -139,16 +139,16 @@ export async function copyRows(
   const { bucket, columns, key } = await readShape(client, name, count);
   // The order in which transactions over several buckets change rows: most of them never conflict with a copy.
   const order = ['bucket', ...key];
-  const place = order.join(', ');
+  const keyColumns = order.join(', ');
   let last: unknown[] | undefined;
   for (;;) {
-    const afterLast = last ? `WHERE (${place}) > (${order.map((_, index) => `$${index + 1}`).join(', ')})` : '';
+    const afterLast = last ? `WHERE (${keyColumns}) > (${order.map((_, index) => `$${index + 1}`).join(', ')})` : '';
     const text = `
-      WITH page AS (SELECT * FROM ${name} ${afterLast} ORDER BY ${place} LIMIT ${BATCH} FOR SHARE), copied AS (
+      WITH page AS (SELECT * FROM ${name} ${afterLast} ORDER BY ${keyColumns} LIMIT ${BATCH} FOR SHARE), copied AS (
         INSERT INTO ${INCOMING}.${name} (bucket, ${columns.join(', ')})
-        SELECT ${bucket}, ${columns.join(', ')} FROM page ON CONFLICT (${place}) DO NOTHING
+        SELECT ${bucket}, ${columns.join(', ')} FROM page ON CONFLICT (${keyColumns}) DO NOTHING
       )
-      SELECT ${place}, count(*) OVER () FROM page ORDER BY ${order.map((each) => `${each} DESC`).join(', ')} LIMIT 1`;
+      SELECT ${keyColumns}, count(*) OVER () FROM page ORDER BY ${order.map((each) => `${each} DESC`).join(', ')} LIMIT 1`;
     const rows = await retryOnConflict(async () => {
       const answer = await client.query<unknown[]>({ text, values: last ?? [], rowMode: 'array' });
       return answer.rows;

@@ -27,10 +27,10 @@ test('claims and next due times are as if the whole queue were in memory', (t) =
   const remove = db.prepare('DELETE FROM owed WHERE alarm = ? AND scheduled_for = ?');
 
   const free = new Map<string, Due>();
-  const held = new Map<string, Due>();
+  const leased = new Map<string, Due>();
   const leases = {
     at: (alarm: number, scheduledFor: number) =>
-      held.has(nameOf({ alarm, scheduledFor })) ? ({} as Lease) : undefined,
+      leased.has(nameOf({ alarm, scheduledFor })) ? ({} as Lease) : undefined,
   };
   const undo = new Undo();
   const line = prepareDueQueue(db, leases, undo, BOUNDS);
@@ -55,9 +55,9 @@ test('claims and next due times are as if the whole queue were in memory', (t) =
       line.remove(due);
     },
     letGo() {
-      const due = any(held);
+      const due = any(leased);
       if (!due) return;
-      held.delete(nameOf(due));
+      leased.delete(nameOf(due));
       if (dice(2) === 0) {
         remove.run(due.alarm, due.scheduledFor);
         return;
@@ -68,19 +68,19 @@ test('claims and next due times are as if the whole queue were in memory', (t) =
     take() {
       const request = { now: dice(220), limit: 1 + dice(12), perOwner: 1 + dice(8) };
       const inFlight = new Map([[1, dice(6)]]);
-      const places = new Map<number, number>();
+      const slots = new Map<number, number>();
       const expected = whole()
         .filter(({ dueAt, owner }) => {
           if (dueAt > request.now) return false;
-          const left = places.get(owner) ?? request.perOwner - (inFlight.get(owner) ?? 0);
-          places.set(owner, left - 1);
+          const left = slots.get(owner) ?? request.perOwner - (inFlight.get(owner) ?? 0);
+          slots.set(owner, left - 1);
           return left > 0;
         })
         .slice(0, request.limit);
       assert.deepEqual(line.take(request, inFlight), expected);
       for (const due of expected) {
         free.delete(nameOf(due));
-        held.set(nameOf(due), due);
+        leased.set(nameOf(due), due);
       }
     },
     look() {

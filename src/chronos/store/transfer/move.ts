@@ -69,7 +69,7 @@ async function copyRows(
   let { step } = targetState;
   const before = rowsOf(progress);
   // One batch is written while the next is read.
-  let underWay: Promise<void> = Promise.resolve();
+  let pendingWrite: Promise<void> = Promise.resolve();
   for (const table of MOVING_TABLES) {
     for (const batch of batchesOf(source.rows(table, progress[table.name]?.after))) {
       progress = advance(progress, table, batch.length, keyOf(table, batch.at(-1)!));
@@ -81,12 +81,12 @@ async function copyRows(
       stored.catch(() => undefined);
       step++;
       const rows = rowsOf(progress) - batch.length;
-      await underWay;
+      await pendingWrite;
       report({ phase: 'copying', rows, total });
-      underWay = stored;
+      pendingWrite = stored;
     }
   }
-  await underWay;
+  await pendingWrite;
   report({ phase: 'copying', rows: rowsOf(progress), total });
   return rowsOf(progress) - before;
 }
@@ -224,8 +224,9 @@ class Move {
 
 /** Adds that the copy is kept, where the same command may succeed later. */
 function resumable(error: unknown, source: Source): unknown {
-  const underWay = source.state?.state === 'moving' || source.state?.state === 'verified';
-  if (!(error instanceof ReveilleError) || error.code !== 'unavailable' || !error.retryable || !underWay) return error;
+  const pendingWrite = source.state?.state === 'moving' || source.state?.state === 'verified';
+  if (!(error instanceof ReveilleError) || error.code !== 'unavailable' || !error.retryable || !pendingWrite)
+    return error;
   return new ReveilleError(
     error.code,
     `${error.message}. Copied rows are kept: run the same command again to continue`,
