@@ -66,7 +66,7 @@ test('a wake that met an endpoint that was away has its turn when it is back, on
   assert.match(shown, /the model endpoint cannot be\s+reached/);
   const refused = await run('alarm', 'redrive', id);
   assert.equal(refused.status, 1);
-  assert.match(refused.stderr, /its last turn is tried again by itself/);
+  assert.match(refused.stderr, /its last turn is retried automatically/);
 
   first.child.kill('SIGTERM');
   await once(first.child, 'close');
@@ -100,5 +100,5 @@ test('a wake that met an endpoint that was away has its turn when it is back, on
   assert.match(words, /An alarm that a person set for you has fired; the message is what they wrote then/);
   assert.match(words, /The person's message/);
   const again = await run('alarm', 'redrive', id);
-  assert.match(again.stderr, /its last turn is done/);
+  assert.match(again.stderr, /its last turn has succeeded/);
 });

@@ -285,7 +285,7 @@ describe('reveille alarm edit', () => {
       [['--clear', 'colour'], 2, /--clear must name some of label, .*\(got "colour"\)/],
       [['--label', 'a', '--clear', 'label'], 2, /label is set and cleared/],
       [['--in', '1h', '--at', '2036-01-01T00:00:00Z'], 2, /--in and --at exclude each other/],
-      [['--cron', '@daily'], 1, /^error: --cron goes only with kind "cron"/],
+      [['--cron', '@daily'], 1, /^error: --cron is only for kind "cron"/],
       [['--at', '2020-01-01T00:00:00Z'], 1, /^error: --at must be in the future/],
     ];
     for (const [words, status, said] of cases) {

@@ -153,7 +153,7 @@ describe('creating an alarm', () => {
       answer,
       429,
       'rate_limited',
-      'you have 3 alarms waiting, the most that is allowed; cancel some before you set more',
+      'you have 3 waiting alarms, the allowed maximum; cancel some before you set more',
     );
     assert.equal(answer.error.retryable, false);
     const repeated = await ada.call('POST', '/v1/alarms', {

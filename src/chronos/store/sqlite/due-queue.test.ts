@@ -5,18 +5,18 @@ import { diceOf } from '../../../../test/support/random/random.ts';
 import { systemClock } from '../../../kit/clock/clock.ts';
 import { migrate, readMigrations } from '../../../kit/sqlite/migrations.ts';
 import { Undo } from '../../../kit/sqlite/undo.ts';
-import { type Due, prepareDueLine } from './due-line.ts';
+import { type Due, prepareDueQueue } from './due-queue.ts';
 import type { Lease } from './leases.ts';
 import { MIGRATIONS } from './store.ts';
 
 const OWNERS = 6;
 const STEPS = 3000;
-/** So small that every one of them is reached all the time. */
+/** So small that every limit is reached often. */
 const BOUNDS = { ofOneOwner: 4, readAtOnce: 8, longest: 16 };
 
 const nameOf = ({ alarm, scheduledFor }: Pick<Due, 'alarm' | 'scheduledFor'>) => `${alarm}@${scheduledFor}`;
 
-test('what is taken and what is next are as if the whole line were in memory', (t) => {
+test('claims and next due times are as if the whole queue were in memory', (t) => {
   const dice = diceOf(t);
   const db = new DatabaseSync(':memory:', { enableForeignKeyConstraints: false });
   t.after(() => db.close());
@@ -27,20 +27,20 @@ test('what is taken and what is next are as if the whole line were in memory', (
   const remove = db.prepare('DELETE FROM owed WHERE alarm = ? AND scheduled_for = ?');
 
   const free = new Map<string, Due>();
-  const held = new Map<string, Due>();
+  const leased = new Map<string, Due>();
   const leases = {
     at: (alarm: number, scheduledFor: number) =>
-      held.has(nameOf({ alarm, scheduledFor })) ? ({} as Lease) : undefined,
+      leased.has(nameOf({ alarm, scheduledFor })) ? ({} as Lease) : undefined,
   };
   const undo = new Undo();
-  const line = prepareDueLine(db, leases, undo, BOUNDS);
+  const line = prepareDueQueue(db, leases, undo, BOUNDS);
   const whole = () => [...free.values()].sort((a, b) => a.dueAt - b.dueAt || a.owner - b.owner || a.alarm - b.alarm);
   const any = (items: Map<string, Due>) => [...items.values()][dice(items.size)];
 
   let made = 0;
   const steps = {
     come() {
-      // One owner has most of it.
+      // One owner has most of the items.
       const owner = dice(3) === 0 ? 1 + dice(OWNERS) : 1;
       const due: Due = { dueAt: dice(200), owner, alarm: ++made, scheduledFor: made };
       insert.run(due.alarm, due.scheduledFor, owner, due.dueAt);
@@ -55,9 +55,9 @@ test('what is taken and what is next are as if the whole line were in memory', (
       line.remove(due);
     },
     letGo() {
-      const due = any(held);
+      const due = any(leased);
       if (!due) return;
-      held.delete(nameOf(due));
+      leased.delete(nameOf(due));
       if (dice(2) === 0) {
         remove.run(due.alarm, due.scheduledFor);
         return;
@@ -68,19 +68,19 @@ test('what is taken and what is next are as if the whole line were in memory', (
     take() {
       const request = { now: dice(220), limit: 1 + dice(12), perOwner: 1 + dice(8) };
       const inFlight = new Map([[1, dice(6)]]);
-      const places = new Map<number, number>();
+      const slots = new Map<number, number>();
       const expected = whole()
         .filter(({ dueAt, owner }) => {
           if (dueAt > request.now) return false;
-          const left = places.get(owner) ?? request.perOwner - (inFlight.get(owner) ?? 0);
-          places.set(owner, left - 1);
+          const left = slots.get(owner) ?? request.perOwner - (inFlight.get(owner) ?? 0);
+          slots.set(owner, left - 1);
           return left > 0;
         })
         .slice(0, request.limit);
       assert.deepEqual(line.take(request, inFlight), expected);
       for (const due of expected) {
         free.delete(nameOf(due));
-        held.set(nameOf(due), due);
+        leased.set(nameOf(due), due);
       }
     },
     look() {

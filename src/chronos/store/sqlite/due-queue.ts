@@ -1,10 +1,10 @@
 /**
- * The beginning of the line of what falls due, in memory: what nobody holds, earliest due first. The index `owed_due` is
- * the whole line; this reads on in it as far as claims need.
+ * The start of the queue of due occurrences, in memory: occurrences without a lease, earliest due first. The index
+ * `owed_due` is the complete queue; this reads from it as far as claims need.
  *
- * An owner has only so many places in flight, and the backlog of one whose places are full must not hide another's. So
- * the line keeps no more than some of each owner, enough for their places, and remembers where in the index it left the
- * first of the others. What is dropped from memory is read again: {@link forget} is always right.
+ * The number of deliveries in flight per owner is limited, and an owner's backlog must not hide another's. So memory
+ * contains only some occurrences of each owner, enough for the owner's slots, and the index position of the first of
+ * the others. Data dropped from memory is read again: {@link forget} is always safe.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Undo } from '../../../kit/sqlite/undo.ts';
@@ -12,15 +12,15 @@ import type { ClaimRequest } from '../store.ts';
 import type { Leases } from './leases.ts';
 import { LIMIT, prepareQuery } from './statements.ts';
 
-/** What falls due, and whose it is; also a position in the line. Ordered by its members from first to last. */
+/** A due occurrence and its owner; also a position in the queue. Ordered by its members from first to last. */
 export type Due = { dueAt: number; owner: number; alarm: number; scheduledFor: number };
 
-/** How much of the line is in memory. */
+/** Limits of the part of the queue in memory. */
 type Bounds = {
-  /** Of one owner, unless a claim asks for more. */
+  /** Occurrences of one owner, unless a claim needs more. */
   ofOneOwner: number;
   readAtOnce: number;
-  /** More than this is cut to half, from the end. */
+  /** A longer queue is cut to half of this, from the end. */
   longest: number;
 };
 
@@ -37,22 +37,24 @@ function order(one: Due, other: Due): number {
   );
 }
 
-/** Where in the line something stands, or would stand. */
-function placeOf(line: readonly Due[], due: Due): number {
+/** The position of an item in the queue, or where it would be inserted. */
+function positionOf(queue: readonly Due[], due: Due): number {
   let low = 0;
-  let high = line.length;
+  let high = queue.length;
   while (low < high) {
     const middle = (low + high) >>> 1;
-    if (order(line[middle]!, due) < 0) low = middle + 1;
+    if (order(queue[middle]!, due) < 0) low = middle + 1;
     else high = middle;
   }
   return low;
 }
 
-export type DueLine = ReturnType<typeof prepareDueLine>;
+export type DueQueue = ReturnType<typeof prepareDueQueue>;
 
-/** @param undo where the rows are undone, the line is read anew */
-export function prepareDueLine(db: DatabaseSync, leases: Pick<Leases, 'at'>, undo: Undo, bounds: Bounds = BOUNDS) {
+/**
+ * @param undo when a transaction is rolled back, the queue is read again
+ */
+export function prepareDueQueue(db: DatabaseSync, leases: Pick<Leases, 'at'>, undo: Undo, bounds: Bounds = BOUNDS) {
   const { ofOneOwner, readAtOnce, longest } = bounds;
   const due = (sql: string) =>
     prepareQuery<Due>(
@@ -62,15 +64,15 @@ export function prepareDueLine(db: DatabaseSync, leases: Pick<Leases, 'at'>, und
        ORDER BY due_at, owner, alarm, scheduled_for ${LIMIT}`,
       ([dueAt, owner, alarm, scheduledFor]) => ({ dueAt, owner, alarm, scheduledFor }) as Due,
     );
-  const onward = due('');
+  const readNext = due('');
   const ofOwner = due('AND owner = ?5 AND (due_at, owner, alarm, scheduled_for) <= (?6, ?7, ?8, ?9)');
 
-  let line: Due[] = [];
-  /** Everything up to here is in `line`, is held, or is of an owner in `behind`. */
+  let queue: Due[] = [];
+  /** Everything up to this position is in the queue, is leased, or belongs to an owner in `behind`. */
   let until = BEFORE_ALL;
-  /** How many of each owner are in the line. */
+  /** Number of items of each owner in the queue. */
   let counts = new Map<number, number>();
-  /** Of whom more is owed than is in the line: everything up to there is in it. */
+  /** Owners with more due occurrences than the queue contains, with the last position that it contains completely. */
   let behind = new Map<number, Due>();
 
   const values = ({ dueAt, owner, alarm, scheduledFor }: Due) => [dueAt, owner, alarm, scheduledFor] as const;
@@ -82,52 +84,52 @@ export function prepareDueLine(db: DatabaseSync, leases: Pick<Leases, 'at'>, und
   };
 
   function forget(): void {
-    line = [];
+    queue = [];
     until = BEFORE_ALL;
     counts = new Map();
     behind = new Map();
   }
 
   function insert(item: Due): void {
-    line.splice(placeOf(line, item), 0, item);
+    queue.splice(positionOf(queue, item), 0, item);
     count(item.owner, 1);
   }
 
-  /** Reads on in the index; says whether there was anything. */
-  function read(most: number): boolean {
-    const found = onward.all(...values(until), readAtOnce);
+  /** Reads more of the index; returns whether there was anything. */
+  function read(limit: number): boolean {
+    const found = readNext.all(...values(until), readAtOnce);
     for (const item of found) {
       if (behind.has(item.owner) || !isFree(item)) continue;
-      if ((counts.get(item.owner) ?? 0) < most) {
-        line.push(item);
+      if ((counts.get(item.owner) ?? 0) < limit) {
+        queue.push(item);
         count(item.owner, 1);
       } else {
-        behind.set(item.owner, line.findLast(({ owner }) => owner === item.owner)!);
+        behind.set(item.owner, queue.findLast(({ owner }) => owner === item.owner)!);
       }
     }
     until = found.at(-1) ?? until;
     return found.length > 0;
   }
 
-  /** Sees to it that so many of an owner are in the line, as far as it has been read. */
-  function fill(owner: number, most: number): void {
-    for (let left = behind.get(owner); left && (counts.get(owner) ?? 0) < most; left = behind.get(owner)) {
-      const found = ofOwner.all(...values(left), owner, ...values(until), most);
+  /** Fills the queue with this many items of an owner, within the part that has been read. */
+  function fill(owner: number, limit: number): void {
+    for (let left = behind.get(owner); left && (counts.get(owner) ?? 0) < limit; left = behind.get(owner)) {
+      const found = ofOwner.all(...values(left), owner, ...values(until), limit);
       for (const item of found) if (isFree(item)) insert(item);
-      if (found.length < most) behind.delete(owner);
+      if (found.length < limit) behind.delete(owner);
       else behind.set(owner, found.at(-1)!);
     }
   }
 
   function shorten(): void {
-    if (line.length <= longest) return;
-    for (const { owner } of line.splice(longest / 2)) count(owner, -1);
-    until = line.at(-1)!;
+    if (queue.length <= longest) return;
+    for (const { owner } of queue.splice(longest / 2)) count(owner, -1);
+    until = queue.at(-1)!;
     for (const [owner, left] of behind) if (order(left, until) >= 0) behind.delete(owner);
   }
 
   return {
-    /** Something came or changed, and nobody holds it. */
+    /** Adds a new or changed occurrence without a lease. */
     add(item: Due): void {
       if (order(item, until) > 0) return;
       const left = behind.get(item.owner);
@@ -137,59 +139,59 @@ export function prepareDueLine(db: DatabaseSync, leases: Pick<Leases, 'at'>, und
       shorten();
     },
 
-    /** Something went, was changed or is held from now on. */
+    /** Removes an occurrence that was deleted, changed or leased. */
     remove(item: Due): void {
-      const at = placeOf(line, item);
-      const found = line[at];
+      const at = positionOf(queue, item);
+      const found = queue[at];
       if (!found || order(found, item) !== 0) return;
       undo.note(forget);
-      line.splice(at, 1);
+      queue.splice(at, 1);
       count(item.owner, -1);
     },
 
     /**
-     * Takes what to claim out of the line, earliest due first.
+     * Takes occurrences to claim out of the queue, earliest due first.
      *
-     * @param inFlight how many of each owner are in flight, by their numbers
+     * @param inFlight deliveries in flight for each owner, by owner number
      */
     take(
       { now, limit, perOwner }: Pick<ClaimRequest, 'now' | 'limit' | 'perOwner'>,
       inFlight: Map<number, number>,
     ): Due[] {
       undo.note(forget);
-      const most = Math.max(ofOneOwner, Math.min(perOwner, limit));
+      const perOwnerInQueue = Math.max(ofOneOwner, Math.min(perOwner, limit));
       const taken: Due[] = [];
       const left: Due[] = [];
-      const places = new Map<number, number>();
+      const slots = new Map<number, number>();
       for (const owner of [...behind.keys()])
-        if ((counts.get(owner) ?? 0) < Math.min(perOwner, limit)) fill(owner, most);
+        if ((counts.get(owner) ?? 0) < Math.min(perOwner, limit)) fill(owner, perOwnerInQueue);
       for (let at = 0; taken.length < limit; at++) {
-        if (at === line.length && !(until.dueAt <= now && read(most))) break;
-        const item = line[at];
+        if (at === queue.length && !(until.dueAt <= now && read(perOwnerInQueue))) break;
+        const item = queue[at];
         if (!item) {
           at--;
           continue;
         }
         if (item.dueAt > now) break;
-        const free = places.get(item.owner) ?? perOwner - (inFlight.get(item.owner) ?? 0);
+        const free = slots.get(item.owner) ?? perOwner - (inFlight.get(item.owner) ?? 0);
         if (free > 0) {
           taken.push(item);
           count(item.owner, -1);
-          places.set(item.owner, free - 1);
+          slots.set(item.owner, free - 1);
         } else {
           left.push(item);
         }
       }
-      line = [...left, ...line.slice(taken.length + left.length)];
+      queue = [...left, ...queue.slice(taken.length + left.length)];
       return taken;
     },
 
-    /** The earliest instant at which something is due of somebody who is not among these. */
+    /** The earliest due time among owners that are not saturated. */
     next(saturated: ReadonlySet<number>): number | undefined {
       for (const owner of [...behind.keys()]) if (!counts.has(owner) && !saturated.has(owner)) fill(owner, ofOneOwner);
       for (let at = 0; ; at++) {
-        while (at === line.length) if (!read(ofOneOwner)) return undefined;
-        if (!saturated.has(line[at]!.owner)) return line[at]!.dueAt;
+        while (at === queue.length) if (!read(ofOneOwner)) return undefined;
+        if (!saturated.has(queue[at]!.owner)) return queue[at]!.dueAt;
       }
     },
   };

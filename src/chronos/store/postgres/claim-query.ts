@@ -1,17 +1,23 @@
-/** One look at a bucket: the statement that claims, what goes into it and what it says. */
+/** The claim query of one bucket: its statement, parameters and result. */
 import type { Occurrence } from '../../alarm/alarm.ts';
 import type { Claim, ClaimRequest } from '../store.ts';
 import { ALARM, OCCURRENCE } from './rows.ts';
 import { type Call, type Row, statement } from './statement.ts';
 
-/** Later than anything is due. */
+/** Later than any due time. */
 const NEVER = Number.MAX_SAFE_INTEGER;
 
 /**
- * Leases what is due and gives it back with its alarm, in one trip. The first columns stand in every row: how many rows
- * were looked at, how far the look went, when the next is due, unless there may be more that is due by now, or somebody
- * else is changing some of that, and how much was due, up to $11, where that is asked for. Where a full owner's backlog is the oldest, `first` gets past it in the index alone; locking rows
- * means fetching them.
+ * Leases due occurrences and returns them with their alarms, in one round trip.
+ *
+ * The first columns repeat in every row:
+ *
+ * - the number of rows read, and the last due time among them
+ * - the next due time; absent when more may be due by now, or another transaction is changing a due row
+ * - the number of due occurrences up to $11, where that is requested
+ *
+ * Where the backlog of an owner without slots is the oldest, `first` skips it in the index alone. Locking rows would
+ * fetch them.
  */
 const CLAIM = statement(
   'claim',
@@ -65,102 +71,110 @@ const CLAIM = statement(
   LEFT JOIN alarms AS a ON a.bucket = $1 AND a.owner = claimed.owner AND a.id = claimed.alarm_id`,
 );
 
-export type Look = {
+export type ClaimResult = {
   seen: number;
   until: number;
-  /** When the next is due; `undefined` when that has to be asked. */
+  /** The next due time; `undefined` when another query must find it. */
   next: number | undefined;
-  /** How many are left that are due, or more; `undefined` where that was not asked. */
+  /** A lower bound of the remaining due occurrences; `undefined` where they were not counted. */
   left: number | undefined;
   claims: Claim[];
-  /** Those of them whose alarm was read before a change and whose occurrence after it. */
-  torn: Claim[];
-  /** Those whose alarm owes nothing else, with its revision. */
-  whole: { claim: Claim; revision: number }[];
+  /** Claims whose alarm was read before a change and whose occurrence was read after it. */
+  stale: Claim[];
+  /** Claims whose alarm has no other pending occurrence, with its revision. */
+  single: { claim: Claim; revision: number }[];
 };
 
-export function readLook(rows: readonly Row[]): Look {
+export function readClaimResult(rows: readonly Row[]): ClaimResult {
   const [seen, until, next, due] = rows[0] as [number, number | null, number | null, number | null];
   const left = due === null ? undefined : due - seen;
-  const look: Look = { seen, until: until ?? 0, next: next ?? undefined, left, claims: [], torn: [], whole: [] };
-  if (next === NEVER) look.next = Infinity;
+  const result: ClaimResult = {
+    seen,
+    until: until ?? 0,
+    next: next ?? undefined,
+    left,
+    claims: [],
+    stale: [],
+    single: [],
+  };
+  if (next === NEVER) result.next = Infinity;
   for (const row of rows) {
-    const [, , , , revision, revisionOfAlarm, owed] = row;
+    const [, , , , revision, revisionOfAlarm, pendingCount] = row;
     if (revision === null) continue;
     const claim = { occurrence: OCCURRENCE.read(row, 7), alarm: ALARM.read(row, 7 + OCCURRENCE.members.length) };
-    look.claims.push(claim);
-    if (revision !== revisionOfAlarm) look.torn.push(claim);
-    else if (owed === 1) look.whole.push({ claim, revision: revision as number });
+    result.claims.push(claim);
+    if (revision !== revisionOfAlarm) result.stale.push(claim);
+    else if (pendingCount === 1) result.single.push({ claim, revision: revision as number });
   }
-  look.claims.sort((one, other) => byDueInstant(one.occurrence, other.occurrence));
-  return look;
+  result.claims.sort((one, other) => byDueInstant(one.occurrence, other.occurrence));
+  return result;
 }
 
 function byDueInstant(one: Occurrence, other: Occurrence): number {
   return one.dueAt! - other.dueAt! || (one.fireId < other.fireId ? -1 : 1);
 }
 
-/** Counts the places that owners have left. */
-export class Places {
+/** Counts the free slots of owners. */
+export class OwnerSlots {
   readonly #perOwner: number;
-  readonly #taken: Map<string, number>;
+  readonly #used: Map<string, number>;
 
   constructor({ perOwner, inFlight }: ClaimRequest) {
     this.#perOwner = perOwner;
-    this.#taken = new Map(inFlight);
+    this.#used = new Map(inFlight);
   }
 
   take(owner: string): void {
-    this.#taken.set(owner, (this.#taken.get(owner) ?? 0) + 1);
+    this.#used.set(owner, (this.#used.get(owner) ?? 0) + 1);
   }
 
-  /** Owners who can have no more. */
+  /** Owners without a free slot. */
   full(): string[] {
-    return [...this.#taken].filter(([, count]) => count >= this.#perOwner).map(([owner]) => owner);
+    return [...this.#used].filter(([, count]) => count >= this.#perOwner).map(([owner]) => owner);
   }
 
-  /** Owners who can have some, but fewer than all. */
+  /** Owners with some slots in use and some free. */
   busy(): [owner: string, left: number][] {
-    return [...this.#taken]
+    return [...this.#used]
       .filter(([, count]) => count < this.#perOwner)
       .map(([owner, count]) => [owner, this.#perOwner - count]);
   }
 }
 
-/** Where a look begins and how far it goes. */
-export type Reach = {
-  /** Nothing due earlier is left. */
+/** The rows that a claim query reads. */
+export type ClaimRange = {
+  /** Start: all earlier due occurrences are processed. */
   from: number;
-  /** How many rows to look at. */
+  /** Maximum number of rows to read. */
   width: number;
-  /** How many to take. */
+  /** Maximum number of occurrences to claim. */
   limit: number;
 };
 
 /**
  * @param mine whether an owner belongs to the bucket
- * @param depth up to how many to count what is due; 0: not at all
+ * @param depth maximum when counting due occurrences; 0: no count
  */
-export function lookAt(
+export function claimCall(
   bucket: number,
   { now, perOwner, leaseUntil }: ClaimRequest,
-  places: Places,
-  reach: Reach,
+  slots: OwnerSlots,
+  range: ClaimRange,
   { mine, depth }: { mine: (owner: string) => boolean; depth: number },
 ): Call {
-  const busy = places.busy().filter(([owner]) => mine(owner));
+  const busy = slots.busy().filter(([owner]) => mine(owner));
   return {
     statement: CLAIM,
     values: [
       bucket,
       now,
-      reach.from,
-      places.full().filter(mine),
-      reach.width,
+      range.from,
+      slots.full().filter(mine),
+      range.width,
       busy.map(([owner]) => owner),
       busy.map(([, left]) => left),
       perOwner,
-      reach.limit,
+      range.limit,
       leaseUntil,
       depth,
     ],

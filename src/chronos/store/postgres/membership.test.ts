@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ManualClock } from '../../../kit/clock/testing/manual-clock.ts';
-import { rendezvous, Team } from './team.ts';
+import { ReplicaMembership, rendezvous } from './membership.ts';
 
 const BUCKETS = 64;
 
-test('each bucket is preferred by one, about as many by each, and only those of who goes change hands', () => {
+test('each bucket has one preferred replica, evenly distributed, and only the buckets of a removed replica move', () => {
   const three = rendezvous(['a', 'b', 'c'], BUCKETS);
   const shares = Map.groupBy(three, (member) => member);
   for (const member of ['a', 'b', 'c']) assert.ok(shares.get(member)!.length >= 10, `${member} is left out`);
@@ -15,29 +15,30 @@ test('each bucket is preferred by one, about as many by each, and only those of 
   });
 });
 
-/** Replicas that hear each other, and may be cut off. */
-function makeTeam(clock: ManualClock, names: readonly string[]) {
+/** Replicas that notify each other, and may be cut off. */
+function makeReplicas(clock: ManualClock, names: readonly string[]) {
   const cut = new Set<string>();
-  const teams = new Map<string, Team>();
+  const teams = new Map<string, ReplicaMembership>();
   for (const self of names) {
     const tell = (word: string) => {
-      for (const [name, team] of teams) if (name !== self && !cut.has(self) && !cut.has(name)) team.hear(self, word);
+      for (const [name, members] of teams)
+        if (name !== self && !cut.has(self) && !cut.has(name)) members.receive(self, word);
     };
-    teams.set(self, new Team({ self, buckets: BUCKETS, clock, tell }));
+    teams.set(self, new ReplicaMembership({ self, buckets: BUCKETS, clock, notify: tell }));
   }
   const of = (name: string) => Array.from({ length: BUCKETS }, (_, n) => n).filter((n) => teams.get(name)!.prefers(n));
   const run = async (ms: number, looking: readonly string[]) => {
     for (let passed = 0; passed < ms; passed += 500) {
-      for (const name of looking) teams.get(name)!.looks();
+      for (const name of looking) teams.get(name)!.recordClaim();
       await clock.advance(500);
     }
   };
   return { cut, teams, of, run };
 }
 
-test('one alone prefers all; two share; who is frozen, cut off or gone is done without after some seconds', async () => {
+test('a single replica prefers all; two share; frozen, cut off or stopped ones are removed after some seconds', async () => {
   const clock = new ManualClock();
-  const { cut, teams, of, run } = makeTeam(clock, ['a', 'b']);
+  const { cut, teams, of, run } = makeReplicas(clock, ['a', 'b']);
   await run(1500, ['a']);
   assert.equal(of('a').length, BUCKETS);
   await run(1500, ['a', 'b']);
@@ -47,7 +48,7 @@ test('one alone prefers all; two share; who is frozen, cut off or gone is done w
   );
   assert.ok(of('a').length > 0 && of('b').length > 0);
 
-  // It lives, and does not look for anything any more: its own turn is over after 5 s, the others' memory of it after 3.5.
+  // It lives but no longer claims. It stops its heartbeat after 5 s, and the others remove it after 3.5 s more.
   await run(10_000, ['a']);
   assert.equal(of('a').length, BUCKETS);
   await run(1500, ['a', 'b']);
@@ -60,7 +61,7 @@ test('one alone prefers all; two share; who is frozen, cut off or gone is done w
   assert.ok(of('a').length < BUCKETS);
   teams.get('b')!.stop();
   assert.equal(of('a').length, BUCKETS);
-  teams.get('a')!.hear('z', 'nonsense');
+  teams.get('a')!.receive('z', 'nonsense');
   assert.equal(of('a').length, BUCKETS);
   teams.get('a')!.stop();
 });

@@ -1,17 +1,17 @@
-/** Forgetting alarms that have come to their end, with all that belongs to them. */
+/** Deletes final alarms with all their rows. */
 import type { Executor } from './pool.ts';
 import { isStorable } from './state.ts';
 import { type Statement, statement } from './statement.ts';
 
-/** Attempts and receipts that one call deletes: a ledger of years is taken down in steps. */
+/** Attempts and turn reports that one call deletes: a long ledger is deleted in steps. */
 const LEDGER_ROWS_AT_ONCE = 2000;
 
-/** Nobody works on it, and no trigger waits. What a failed alarm owes is parked. */
+/** No lease and no waiting trigger. The pending occurrence of a failed alarm is parked. */
 const NOTHING_RUNS = `NOT EXISTS (
       SELECT 1 FROM occurrences AS o WHERE o.bucket = $1 AND o.owner = a.owner AND o.alarm_id = a.id
         AND (o.lease_until IS NOT NULL OR o.due_at IS NOT NULL))`;
 
-/** What an earlier version ended does not say when, but not before it fired last or was due. */
+/** Alarms that an earlier version ended have no end time. They ended after their last fire and after they were due. */
 const ENDED = `
     SELECT owner, id FROM alarms AS a
     WHERE bucket = $1 AND over_from < $2 AND status IN ('fired', 'cancelled', 'failed') AND updated_at < $2
@@ -22,14 +22,13 @@ const CANCELLED = `
     SELECT owner, id FROM alarms AS a WHERE bucket = $1 AND owner = $2 AND aside = 'cancelled' AND ${NOTHING_RUNS}
     ORDER BY id LIMIT $3`;
 
-type Forgetting = { ledger: Statement; alarms: Statement };
+type Deletion = { ledger: Statement; alarms: Statement };
 
 /**
- * The ledger goes first, so that a call deletes so many rows and no more; an alarm goes when nothing of it is left
- * there. An alarm's row is locked while it is deleted: whoever takes it up again at this instant waits and finds it
- * gone.
+ * The ledger is deleted first, in limited steps; the alarm follows when its ledger is empty. Its row is locked while it
+ * is deleted: a concurrent change waits and then finds no alarm.
  */
-function forgetting(name: string, which: string): Forgetting {
+function deletion(name: string, which: string): Deletion {
   return {
     ledger: statement(
       `${name}_ledger`,
@@ -70,25 +69,25 @@ function forgetting(name: string, which: string): Forgetting {
   };
 }
 
-const OF_ALL = forgetting('forget_ended', ENDED);
-const OF_OWNER = forgetting('forget_cancelled', CANCELLED);
+const OF_ALL = deletion('forget_ended', ENDED);
+const OF_OWNER = deletion('forget_cancelled', CANCELLED);
 
-async function forget(executor: Executor, { ledger, alarms }: Forgetting, values: unknown[]): Promise<number> {
+async function deleteAlarms(executor: Executor, { ledger, alarms }: Deletion, values: unknown[]): Promise<number> {
   await executor.query(ledger, values);
   return (await executor.query(alarms, values))[0]![0] as number;
 }
 
-/** Forgets alarms of a bucket that ended before an instant; says how many. */
-export function forgetEnded(executor: Executor, bucket: number, before: number, limit: number): Promise<number> {
-  return forget(executor, OF_ALL, [bucket, before, limit]);
+/** Deletes alarms of a bucket that ended before an instant; returns their number. */
+export function deleteEnded(executor: Executor, bucket: number, before: number, limit: number): Promise<number> {
+  return deleteAlarms(executor, OF_ALL, [bucket, before, limit]);
 }
 
-/** Forgets an owner's oldest cancelled alarms; says how many. */
-export async function forgetCancelled(
+/** Deletes an owner's oldest cancelled alarms; returns their number. */
+export async function deleteCancelled(
   executor: Executor,
   bucket: number,
   owner: string,
   limit: number,
 ): Promise<number> {
-  return isStorable(owner) ? forget(executor, OF_OWNER, [bucket, owner, limit]) : 0;
+  return isStorable(owner) ? deleteAlarms(executor, OF_OWNER, [bucket, owner, limit]) : 0;
 }

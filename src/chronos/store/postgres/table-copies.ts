@@ -1,27 +1,27 @@
 /**
- * Copies of the tables, dealt out to another number of buckets, that follow the originals while those are in use:
- * a trigger repeats every change, in the transaction that makes it, and rows that do not change are copied in batches.
+ * Copies of the tables with another number of buckets, kept in sync with the originals while those are in use. A
+ * trigger repeats every change in its own transaction. Unchanged rows are copied in batches.
  */
 import type pg from 'pg';
 import { bucketOf, OWNED_TABLES } from './buckets.ts';
 import { isConflict } from './postgres-error.ts';
 
-/** Where the copies are made, and where the originals stand after the change of places until they are dropped. */
+/** The schema of the copies, and the schema of the originals after the swap until they are dropped. */
 export const INCOMING = 'chronos_incoming';
 export const OUTGOING = 'chronos_outgoing';
 
-/** Rows that are copied, and held against changes meanwhile, in one transaction. */
+/** Rows that one transaction copies and locks. */
 const BATCH = 1000;
-/** How often a batch that met other transactions is tried. */
+/** How often a batch that conflicts with other transactions is tried. */
 const MOST_ATTEMPTS = 20;
-/** Its unique index is for replicas that know nothing of buckets. */
+/** Its unique index is for replicas of versions without buckets. */
 const NOT_COPIED = 'owners_before_buckets';
 
 type Shape = {
   name: string;
-  /** What the bucket follows from. */
+  /** The column that determines the bucket. */
   bucket: string;
-  /** All columns but the bucket and what is computed. */
+  /** All columns except the bucket and computed ones. */
   columns: string[];
   /** The primary key without the bucket. */
   key: string[];
@@ -50,7 +50,7 @@ async function readShape(client: pg.Client, name: string, count: number): Promis
   return { name, bucket: bucketOf(OWNED_TABLES[name as keyof typeof OWNED_TABLES], count), columns, key };
 }
 
-/** An empty table like the original, with indexes of the same names. */
+/** Creates an empty table like the original, with indexes of the same names. */
 async function makeCopy(client: pg.Client, name: string, count: number): Promise<void> {
   await client.query(`CREATE TABLE ${INCOMING}.${name} (LIKE ${name} INCLUDING ALL EXCLUDING INDEXES)`);
   const [options] = await column(
@@ -75,8 +75,8 @@ async function makeCopy(client: pg.Client, name: string, count: number): Promise
     [name],
   );
   for (const index of indexes) await client.query(index);
-  const standing = count === 1 ? 'SET DEFAULT 0' : 'DROP DEFAULT';
-  await client.query(`ALTER TABLE ${INCOMING}.${name} ALTER COLUMN bucket ${standing}`);
+  const bucketDefault = count === 1 ? 'SET DEFAULT 0' : 'DROP DEFAULT';
+  await client.query(`ALTER TABLE ${INCOMING}.${name} ALTER COLUMN bucket ${bucketDefault}`);
 }
 
 function triggerFor({ name, bucket, columns, key }: Shape): string {
@@ -98,14 +98,14 @@ function triggerFor({ name, bucket, columns, key }: Shape): string {
     FOR EACH ROW EXECUTE FUNCTION ${INCOMING}.follow_${name}()`;
 }
 
-/** Takes away copies and triggers, those of an earlier attempt as well. */
-export async function endFollowing(client: pg.Client): Promise<void> {
-  // The triggers go with their functions.
+/** Removes copies and triggers, also those of an earlier attempt. */
+export async function dropCopies(client: pg.Client): Promise<void> {
+  // Dropping the functions drops their triggers.
   await client.query(`DROP SCHEMA IF EXISTS ${INCOMING} CASCADE; DROP SCHEMA IF EXISTS ${OUTGOING} CASCADE`);
 }
 
-/** Makes empty copies that follow from now on. To be called in a transaction of its own. */
-export async function beginFollowing(client: pg.Client, count: number): Promise<void> {
+/** Creates empty copies that follow the originals from now on. Call it in a transaction of its own. */
+export async function createCopies(client: pg.Client, count: number): Promise<void> {
   await client.query(`CREATE SCHEMA ${INCOMING}`);
   for (const name of Object.keys(OWNED_TABLES)) {
     await makeCopy(client, name, count);
@@ -113,11 +113,8 @@ export async function beginFollowing(client: pg.Client, count: number): Promise<
   }
 }
 
-/**
- * Runs a statement again that PostgreSQL ended because it and another one waited for each other: what falls due is
- * locked in the order of falling due.
- */
-async function despiteConflicts<T>(run: () => Promise<T>): Promise<T> {
+/** Retries a statement that PostgreSQL aborted because of a deadlock: claims lock rows in due order. */
+async function retryOnConflict<T>(run: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await run();
@@ -128,10 +125,10 @@ async function despiteConflicts<T>(run: () => Promise<T>): Promise<T> {
 }
 
 /**
- * Copies the rows of a table that are there. Each batch is locked against changes until its copy is committed: so
- * whoever changes a row later finds the copy, and the row of whoever was first is there already.
+ * Copies the existing rows of a table. Each batch is locked against changes until its copy is committed. So a later
+ * change finds the copy, and an earlier change has already written its row.
  *
- * @param report told after each batch how many rows it was
+ * @param report called after each batch with its number of rows
  */
 export async function copyRows(
   client: pg.Client,
@@ -140,19 +137,19 @@ export async function copyRows(
   report: (rows: number) => void,
 ): Promise<void> {
   const { bucket, columns, key } = await readShape(client, name, count);
-  // The order in which transactions over several buckets change rows: most of them and a copy never wait for each other.
+  // The order in which transactions over several buckets change rows: most of them never conflict with a copy.
   const order = ['bucket', ...key];
-  const place = order.join(', ');
+  const keyColumns = order.join(', ');
   let last: unknown[] | undefined;
   for (;;) {
-    const beyond = last ? `WHERE (${place}) > (${order.map((_, index) => `$${index + 1}`).join(', ')})` : '';
+    const afterLast = last ? `WHERE (${keyColumns}) > (${order.map((_, index) => `$${index + 1}`).join(', ')})` : '';
     const text = `
-      WITH page AS (SELECT * FROM ${name} ${beyond} ORDER BY ${place} LIMIT ${BATCH} FOR SHARE), copied AS (
+      WITH page AS (SELECT * FROM ${name} ${afterLast} ORDER BY ${keyColumns} LIMIT ${BATCH} FOR SHARE), copied AS (
         INSERT INTO ${INCOMING}.${name} (bucket, ${columns.join(', ')})
-        SELECT ${bucket}, ${columns.join(', ')} FROM page ON CONFLICT (${place}) DO NOTHING
+        SELECT ${bucket}, ${columns.join(', ')} FROM page ON CONFLICT (${keyColumns}) DO NOTHING
       )
-      SELECT ${place}, count(*) OVER () FROM page ORDER BY ${order.map((each) => `${each} DESC`).join(', ')} LIMIT 1`;
-    const rows = await despiteConflicts(async () => {
+      SELECT ${keyColumns}, count(*) OVER () FROM page ORDER BY ${order.map((each) => `${each} DESC`).join(', ')} LIMIT 1`;
+    const rows = await retryOnConflict(async () => {
       const answer = await client.query<unknown[]>({ text, values: last ?? [], rowMode: 'array' });
       return answer.rows;
     });
@@ -163,13 +160,13 @@ export async function copyRows(
   }
 }
 
-/** Puts the copies where the originals are. To be called in a transaction that holds all tables for itself. */
-export async function changePlaces(client: pg.Client): Promise<void> {
-  const [home] = await column(client, 'SELECT quote_ident(current_schema())');
+/** Replaces the originals with the copies. Call it in a transaction that has locked all tables. */
+export async function swapTables(client: pg.Client): Promise<void> {
+  const [schema] = await column(client, 'SELECT quote_ident(current_schema())');
   await client.query(`CREATE SCHEMA ${OUTGOING}`);
   for (const name of Object.keys(OWNED_TABLES)) {
     await client.query(`DROP TRIGGER chronos_follow ON ${name}`);
     await client.query(`ALTER TABLE ${name} SET SCHEMA ${OUTGOING}`);
-    await client.query(`ALTER TABLE ${INCOMING}.${name} SET SCHEMA ${home}`);
+    await client.query(`ALTER TABLE ${INCOMING}.${name} SET SCHEMA ${schema}`);
   }
 }

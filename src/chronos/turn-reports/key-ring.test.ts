@@ -2,81 +2,81 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ManualClock } from '../../kit/clock/testing/manual-clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { KeyRing } from './key-ring.ts';
+import { KeyRing } from '../receipts/key-ring.ts';
 
 const never = () => false;
 const has = (key: string) => (keys: readonly string[]) => keys.includes(key);
 
 function ringOver(keysOf: (userId: string) => readonly string[] | undefined) {
   const clock = new ManualClock();
-  const asked: string[] = [];
+  const requests: string[] = [];
   const ring = new KeyRing({
     clock,
     async ask(userId) {
-      asked.push(userId);
+      requests.push(userId);
       return keysOf(userId);
     },
   });
-  return { ring, clock, asked };
+  return { ring, clock, asked: requests };
 }
 
-test('a key is asked for once a minute, and once for all who wait for it', async () => {
-  const { ring, clock, asked } = ringOver(() => ['a']);
+test('a key is requested once a minute, and once for all concurrent callers', async () => {
+  const { ring, clock, asked: requests } = ringOver(() => ['a']);
   assert.deepEqual(await Promise.all([1, 2, 3].map(() => ring.fits('ada', has('a')))), [true, true, true]);
   await clock.advance(59_000);
   assert.equal(await ring.fits('ada', has('a')), true);
-  assert.equal(asked.length, 1);
+  assert.equal(requests.length, 1);
   await clock.advance(2000);
   assert.equal(await ring.fits('ada', has('a')), true);
-  assert.equal(asked.length, 2);
+  assert.equal(requests.length, 2);
 });
 
-test('what fits no key has the router asked again, once in a few seconds', async () => {
+test('a signature that fits no key is checked with the router again, once in a few seconds', async () => {
   let keys = ['old'];
-  const { ring, clock, asked } = ringOver(() => keys);
+  const { ring, clock, asked: requests } = ringOver(() => keys);
   assert.equal(await ring.fits('ada', has('old')), true);
   keys = ['new', 'old'];
   assert.equal(await ring.fits('ada', has('new')), false);
-  assert.equal(asked.length, 1);
+  assert.equal(requests.length, 1);
   await clock.advance(3000);
   assert.equal(await ring.fits('ada', has('new')), true);
   for (let n = 0; n < 50; n++) assert.equal(await ring.fits('ada', never), false);
-  assert.equal(asked.length, 2);
+  assert.equal(requests.length, 2);
 });
 
-test('a user without a machine has no key, and is not asked for again at once either', async () => {
-  const { ring, asked } = ringOver(() => undefined);
+test('a user without a machine has no key, and is not requested again at once either', async () => {
+  const { ring, asked: requests } = ringOver(() => undefined);
   assert.equal(await ring.fits('nobody', has('a')), false);
   assert.equal(await ring.fits('nobody', has('a')), false);
-  assert.deepEqual(asked, ['nobody']);
+  assert.deepEqual(requests, ['nobody']);
 });
 
-test('a router that cannot be asked is no answer, and is asked again by the next one', async () => {
+test('an unreachable router is no answer, and the next call asks it again', async () => {
   let away = true;
-  const { ring, asked } = ringOver(() => {
+  const { ring, asked: requests } = ringOver(() => {
     if (away) throw new ReveilleError('unavailable', 'away');
     return ['a'];
   });
   await assert.rejects(ring.fits('ada', has('a')), /away/);
   away = false;
   assert.equal(await ring.fits('ada', has('a')), true);
-  assert.equal(asked.length, 2);
+  assert.equal(requests.length, 2);
 });
 
-test('only so many keys are kept, the last used ones, and only so many are asked for at a time', async () => {
-  const { ring, asked } = ringOver((userId) => [userId]);
+test('the cache keeps a limited number of recently used keys, and requests are limited', async () => {
+  const { ring, asked: requests } = ringOver((userId) => [userId]);
   assert.equal(await ring.fits('ada', has('ada')), true);
   for (let n = 0; n < 10_000; n++) {
     assert.equal(await ring.fits(`user-${n}`, has(`user-${n}`)), true);
     if (n === 5000) assert.equal(await ring.fits('ada', has('ada')), true);
   }
-  asked.length = 0;
+  requests.length = 0;
   assert.equal(await ring.fits('ada', has('ada')), true);
-  assert.deepEqual(asked, []);
+  assert.deepEqual(requests, []);
   assert.equal(await ring.fits('user-0', has('user-0')), true);
-  assert.deepEqual(asked, ['user-0']);
+  assert.deepEqual(requests, ['user-0']);
 
   const hanging = new KeyRing({ clock: new ManualClock(), ask: () => new Promise(() => {}) });
   for (let n = 0; n < 32; n++) void hanging.fits(`user-${n}`, never);
-  await assert.rejects(hanging.fits('one-more', never), /too many receipts wait for the router/);
+  await assert.rejects(hanging.fits('one-more', never), /too many turn reports wait for the router/);
 });

@@ -23,7 +23,7 @@ const attempt = (change: Partial<Attempt> = {}): Attempt => ({
   lateBecause: null,
   ...change,
 });
-const receipt = (change: Partial<FireReceipt>): FireReceipt => ({
+const report = (change: Partial<FireReceipt>): FireReceipt => ({
   owner: 'ada',
   alarmId: ALARM,
   fireId: FIRE,
@@ -41,30 +41,30 @@ const receipt = (change: Partial<FireReceipt>): FireReceipt => ({
 const reached = (attempts: Attempt[], receipts: FireReceipt[] = []) =>
   viewFires(attempts, receipts).map((fire) => fire.reached);
 
-test('a fire has reached the furthest stage that any of its attempts or receipts tells of', () => {
+test('the progress of a fire is the furthest stage of its attempts and turn reports', () => {
   const failed = attempt();
   const ready = attempt({ attempt: 2, machineReadyMs: 20 });
   const accepted = attempt({ attempt: 3, outcome: 'delivered', httpStatus: 202, error: null });
   assert.deepEqual(reached([failed]), [undefined]);
   assert.deepEqual(reached([ready, failed]), ['machine_ready', 'machine_ready']);
   assert.deepEqual(reached([accepted, ready, failed]), ['accepted', 'accepted', 'accepted']);
-  assert.deepEqual(reached([accepted], [receipt({})]), ['turn_started']);
-  const finished = receipt({ stage: 'turn_finished', outcome: 'ok' });
-  assert.deepEqual(reached([accepted], [finished, receipt({})]), ['turn_finished']);
-  // The answer was lost, the turn ran all the same.
-  assert.deepEqual(reached([attempt({ outcome: 'unknown' })], [receipt({})]), ['turn_started']);
-  assert.deepEqual(reached([attempt({ fireId: `${ALARM}@${DUE + 1}` })], [receipt({})]), [undefined]);
+  assert.deepEqual(reached([accepted], [report({})]), ['turn_started']);
+  const finished = report({ stage: 'turn_finished', outcome: 'ok' });
+  assert.deepEqual(reached([accepted], [finished, report({})]), ['turn_finished']);
+  // The answer was lost, but the turn ran.
+  assert.deepEqual(reached([attempt({ outcome: 'unknown' })], [report({})]), ['turn_started']);
+  assert.deepEqual(reached([attempt({ fireId: `${ALARM}@${DUE + 1}` })], [report({})]), [undefined]);
 });
 
-test('what the end does not say of the turn, its start may have said', () => {
-  const finished = receipt({
+test('members that the end of a turn omits come from its start', () => {
+  const finished = report({
     stage: 'turn_finished',
     outcome: 'unknown',
     turnId: null,
     conversationId: null,
     at: DUE + 90,
   });
-  const [fire] = viewFires([attempt()], [receipt({}), finished]);
+  const [fire] = viewFires([attempt()], [report({}), finished]);
   assert.deepEqual(fire!.turn, {
     turn_id: 't1',
     conversation_id: 'c1',

@@ -1,92 +1,99 @@
 /**
- * Hints between replicas: something is due soon that another replica may not know of, or an owner's alarms have changed
- * (`marks.ts`). Everything works without them (a pooler may swallow them, an engine may not have them): they only spare a
- * replica that sleeps the wait for its next look, and a console the reading of its lists.
+ * Notifications between replicas: an occurrence is due soon, or an owner's alarms have changed (`change-counter.ts`).
+ * They are an optimisation and may be lost: a pooler may drop them, an engine may lack them. They save a sleeping
+ * replica the wait for its next poll, and a console the reading of its lists.
  */
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import type { CancelTimer, Clock } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
-import { Marks } from './marks.ts';
+import { ChangeCounters } from './change-counter.ts';
 import type { PrimaryPool } from './pool.ts';
-import { sayingOf } from './postgres-error.ts';
+import { errorText } from './postgres-error.ts';
 import { statement } from './statement.ts';
 
 const CHANNEL = 'chronos_due';
 const CHANGES = 'chronos_changed';
 const NOTIFY = statement('notify', 'SELECT pg_notify($1, $2)');
 
-/** What is due later than that is found by everybody's own looks in time. */
+/** Polling finds later occurrences in time. */
 const HORIZON_MS = 60_000;
 const FIRST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 30_000;
 
-export class Hints {
+export class ReplicaNotifications {
   readonly #pool: PrimaryPool;
   readonly #clock: Clock;
   readonly #log: Logger;
-  readonly #onHint: ((dueAt: number, bucket: number) => void) | undefined;
-  /** Tells our own notifications, which we need not hear. */
+  readonly #onRemoteDue: ((dueAt: number, bucket: number) => void) | undefined;
+  /** Identifies this replica's own notifications, which it ignores. */
   readonly sender = randomUUID().slice(0, 8);
-  /** Told what another replica says of itself; see `team.ts`. */
-  onMember: ((member: string, word: string) => void) | undefined;
-  /** The earliest of each bucket. */
+  /** Called with the membership messages of other replicas; see `membership.ts`. */
+  onMember: ((member: string, message: string) => void) | undefined;
+  /** The earliest due instant of each bucket. */
   #pending = new Map<number, number>();
   #sending = false;
   #client: pg.Client | undefined;
   #pauseMs = FIRST_PAUSE_MS;
   #retry: CancelTimer | undefined;
   #stopped = false;
-  /** Whose alarms have changed, by the same connection. */
-  readonly marks: Marks;
+  /** Change counters of owners, over the same connection. */
+  readonly changeCounters: ChangeCounters;
 
-  /** @param onHint without it, others are told but nobody listens */
-  constructor(pool: PrimaryPool, clock: Clock, log: Logger, onHint?: (dueAt: number, bucket: number) => void) {
+  /**
+   * @param onRemoteDue called with due instants of other replicas; without it, this replica only sends
+   */
+  constructor(pool: PrimaryPool, clock: Clock, log: Logger, onRemoteDue?: (dueAt: number, bucket: number) => void) {
     this.#pool = pool;
     this.#clock = clock;
     this.#log = log;
-    this.#onHint = onHint;
-    this.marks = new Marks(clock, async (text) => void (await pool.query(NOTIFY, [CHANGES, text])));
+    this.#onRemoteDue = onRemoteDue;
+    this.changeCounters = new ChangeCounters(clock, async (text) => void (await pool.query(NOTIFY, [CHANGES, text])));
   }
 
-  /** Tells the other replicas. To be called when what is due is durable. */
-  tell(dueAt: number, bucket: number, now: number): void {
+  /** Notifies the other replicas. Call it when the occurrence is durable. */
+  notifyDue(dueAt: number, bucket: number, now: number): void {
     if (dueAt > now + HORIZON_MS || this.#stopped) return;
     this.#pending.set(bucket, Math.min(this.#pending.get(bucket) ?? dueAt, dueAt));
     if (!this.#sending) void this.#send();
   }
 
-  /** Tells the other replicas something of this one. */
-  say(word: string): void {
-    this.#pool.query(NOTIFY, [CHANNEL, `${this.sender} ${word}`]).catch((error: unknown) => {
-      this.#log.debug({ reason: sayingOf(error) }, 'other replicas could not be told that this one is here');
+  /** Sends a membership message to the other replicas. */
+  sendMembership(message: string): void {
+    this.#pool.query(NOTIFY, [CHANNEL, `${this.sender} ${message}`]).catch((error: unknown) => {
+      this.#log.debug({ reason: errorText(error) }, 'the other replicas could not be notified of this one');
     });
   }
 
   /** Listens until {@link stop}; returns at once. */
   listen(): void {
-    if (this.#onHint && !this.#stopped) void this.#listen();
+    if (this.#onRemoteDue && !this.#stopped) void this.#listen();
   }
 
-  /** Listens to the server that takes writes now. */
-  moveOn(): void {
+  /** Listens to the server that accepts writes now. */
+  reconnect(): void {
     if (!this.#client) return;
     this.#pauseMs = 0;
     this.#client
       .end()
-      .catch((error: unknown) => this.#log.debug({ reason: sayingOf(error) }, 'closing a connection for hints'));
+      .catch((error: unknown) =>
+        this.#log.debug({ reason: errorText(error) }, 'closing a connection for notifications'),
+      );
   }
 
   async stop(): Promise<void> {
     this.#stopped = true;
-    this.marks.stop();
+    this.changeCounters.stop();
     this.#retry?.();
     const client = this.#client;
     this.#client = undefined;
     await client?.end();
   }
 
-  /** One notification at a time: those that come meanwhile are one for each bucket, for the earliest instant. */
+  /**
+   * Sends one notification at a time. Meanwhile notifications are merged: one for each bucket, with the earliest
+   * instant.
+   */
   async #send(): Promise<void> {
     this.#sending = true;
     for (let next = this.#next(); next && !this.#stopped; next = this.#next()) {
@@ -95,7 +102,7 @@ export class Hints {
       try {
         await this.#pool.query(NOTIFY, [CHANNEL, `${this.sender} ${dueAt} ${bucket}`]);
       } catch (error) {
-        this.#log.debug({ reason: sayingOf(error) }, 'other replicas could not be told what is due');
+        this.#log.debug({ reason: errorText(error) }, 'the other replicas could not be notified of a due occurrence');
       }
     }
     this.#sending = false;
@@ -109,18 +116,20 @@ export class Hints {
   async #listen(): Promise<void> {
     const client = new pg.Client({ ...this.#pool.clientConfig(this.#pool.primary), pipeline: false });
     this.#client = client;
-    client.on('error', (error) => this.#log.debug({ reason: sayingOf(error) }, 'the connection for hints was lost'));
+    client.on('error', (error) =>
+      this.#log.debug({ reason: errorText(error) }, 'the connection for notifications was lost'),
+    );
     client.once('end', () => this.#listenLater(client));
     client.on('notification', ({ channel, payload = '' }) =>
-      channel === CHANGES ? this.marks.hear(payload) : this.#hear(payload),
+      channel === CHANGES ? this.changeCounters.receive(payload) : this.#receive(payload),
     );
     try {
       await client.connect();
       await client.query(`LISTEN ${CHANNEL}; LISTEN ${CHANGES}`);
-      this.marks.connected();
+      this.changeCounters.connected();
       this.#pauseMs = FIRST_PAUSE_MS;
     } catch (error) {
-      this.#log.debug({ reason: sayingOf(error) }, 'no hints for now');
+      this.#log.debug({ reason: errorText(error) }, 'no notifications for now');
       await client.end();
       this.#listenLater(client);
     }
@@ -129,17 +138,17 @@ export class Hints {
   #listenLater(lost: pg.Client): void {
     if (this.#client !== lost || this.#stopped) return;
     this.#client = undefined;
-    this.marks.lost();
+    this.changeCounters.lost();
     this.#retry = this.#clock.after(this.#pauseMs, () => this.listen());
     this.#pauseMs = Math.min(Math.max(this.#pauseMs * 2, FIRST_PAUSE_MS), LONGEST_PAUSE_MS);
   }
 
-  #hear(payload: string): void {
-    // A replica of an earlier version names no bucket: there is one.
+  #receive(payload: string): void {
+    // A replica of an earlier version sends no bucket, because it has only one.
     const [sender, instant, bucket = '0'] = payload.split(' ');
     const dueAt = Number(instant);
     if (sender === undefined || instant === undefined || sender === this.sender) return;
-    if (Number.isSafeInteger(dueAt)) this.#onHint?.(dueAt, Number(bucket));
+    if (Number.isSafeInteger(dueAt)) this.#onRemoteDue?.(dueAt, Number(bucket));
     else this.onMember?.(sender, instant);
   }
 }

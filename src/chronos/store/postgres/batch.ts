@@ -1,21 +1,22 @@
 /**
- * What arrives while earlier batches are on their way goes together in the next one: group commit, and group look-up.
+ * Collects items into batches: items that arrive while earlier batches are running share the next one. Used for group
+ * commit and group look-up.
  */
 
 type Waiting<T, R> = { item: T; resolve: (result: R) => void; reject: (error: unknown) => void };
 
 type Bounds<T> = {
-  /** Most batches on their way at once. */
+  /** Maximum number of concurrent batches. */
   batches: number;
-  /** Most items in a batch. */
+  /** Maximum number of items in a batch. */
   items: number;
-  /** Most weight in a batch that has more than one item. */
+  /** Maximum weight of a batch with more than one item. */
   weight?: number;
   weigh?: (item: T) => number;
 };
 
-/** What came of one item that failed while others of its batch did not. */
-export class Refusal {
+/** The failure of one item when others of its batch succeeded. */
+export class ItemFailure {
   readonly error: unknown;
 
   constructor(error: unknown) {
@@ -24,19 +25,21 @@ export class Refusal {
 }
 
 /**
- * Collects items and hands them over in batches. Nothing waits while there is nothing to wait for: a lone item leaves
- * when the present turn of the event loop is over.
+ * Collects items and sends them in batches. A lone item does not wait: it is sent at the end of the current turn of the
+ * event loop.
  */
-export class Gatherer<T, R> {
-  readonly #send: (items: readonly T[]) => Promise<readonly (R | Refusal)[]>;
+export class Batcher<T, R> {
+  readonly #send: (items: readonly T[]) => Promise<readonly (R | ItemFailure)[]>;
   readonly #bounds: Bounds<T>;
   #waiting: Waiting<T, R>[] = [];
-  #underWay = 0;
+  #running = 0;
   #scheduled = false;
   #idle: (() => void)[] = [];
 
-  /** @param send gives what became of each item, in order; when it rejects, all of them fail */
-  constructor(send: (items: readonly T[]) => Promise<readonly (R | Refusal)[]>, bounds: Bounds<T>) {
+  /**
+   * @param send returns the outcome of each item, in order; when it rejects, all of them fail
+   */
+  constructor(send: (items: readonly T[]) => Promise<readonly (R | ItemFailure)[]>, bounds: Bounds<T>) {
     this.#send = send;
     this.#bounds = bounds;
   }
@@ -48,14 +51,14 @@ export class Gatherer<T, R> {
     });
   }
 
-  /** Resolves when everything that was added has settled. */
+  /** Resolves when all added items have settled. */
   drain(): Promise<void> {
-    if (this.#waiting.length === 0 && this.#underWay === 0) return Promise.resolve();
+    if (this.#waiting.length === 0 && this.#running === 0) return Promise.resolve();
     return new Promise((resolve) => this.#idle.push(resolve));
   }
 
   #schedule(): void {
-    if (this.#scheduled || this.#underWay >= this.#bounds.batches) return;
+    if (this.#scheduled || this.#running >= this.#bounds.batches) return;
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
@@ -66,12 +69,12 @@ export class Gatherer<T, R> {
   async #flush(): Promise<void> {
     const batch = this.#next();
     if (batch.length === 0) return;
-    this.#underWay++;
+    this.#running++;
     if (this.#waiting.length > 0) this.#schedule();
     await this.#deliver(batch);
-    this.#underWay--;
+    this.#running--;
     if (this.#waiting.length > 0) this.#schedule();
-    else if (this.#underWay === 0) for (const resolve of this.#idle.splice(0)) resolve();
+    else if (this.#running === 0) for (const resolve of this.#idle.splice(0)) resolve();
   }
 
   async #deliver(batch: readonly Waiting<T, R>[]): Promise<void> {
@@ -79,7 +82,7 @@ export class Gatherer<T, R> {
       const outcomes = await this.#send(batch.map(({ item }) => item));
       batch.forEach(({ resolve, reject }, index) => {
         const outcome = outcomes[index];
-        if (outcome instanceof Refusal) reject(outcome.error);
+        if (outcome instanceof ItemFailure) reject(outcome.error);
         else resolve(outcome as R);
       });
     } catch (error) {

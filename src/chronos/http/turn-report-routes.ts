@@ -1,4 +1,4 @@
-/** `POST /v1/fires/{fire_id}/receipts`: how far a fire got, told by the machine that it woke. */
+/** `POST /v1/fires/{fire_id}/receipts`: turn reports of the machine that a fire woke. */
 import { bodyBytes, readJson } from '../../kit/http/body.ts';
 import { sendOk } from '../../kit/http/envelope.ts';
 import type { HttpApp, HttpContext } from '../../kit/http/environment.ts';
@@ -14,14 +14,14 @@ import { refusalOf } from '../receipts/key-ring.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
 import type { ChronosService } from './service.ts';
 
-/** Below it no transport token is asked for: a machine has one secret, its own. */
+/** Paths under it need no transport token: a machine has only its own secret. */
 export const FIRES_PATH = '/v1/fires/';
 
-export type ReceiptRoutesOptions = { ring: KeyRing; log: Logger };
+export type TurnReportRoutesOptions = { ring: KeyRing; log: Logger };
 
-/** One answer for a fire that does not exist, is another user's, or has no such name. */
+/** One answer for a fire that does not exist, is another user's, or has an invalid name. */
 function fireNotFound(): ReveilleError {
-  return new ReveilleError('not_found', 'this user has no such fire, or it has been forgotten');
+  return new ReveilleError('not_found', 'this user has no such fire, or it has been deleted');
 }
 
 function fireIdOf(c: HttpContext): string {
@@ -30,10 +30,10 @@ function fireIdOf(c: HttpContext): string {
   return fireId.data;
 }
 
-export function receiptRoutes(
+export function turnReportRoutes(
   app: HttpApp,
   { store, clock }: ChronosService,
-  { ring, log }: ReceiptRoutesOptions,
+  { ring, log }: TurnReportRoutesOptions,
 ): void {
   serve(app, CHRONOS_ROUTES.postReceipts, async (c) => {
     const fireId = fireIdOf(c);
@@ -41,17 +41,17 @@ export function receiptRoutes(
     const userId = ownerOf(post.user_id);
     const { alarmId, dueEpochMs: dueAt } = partsOfFireId(fireId);
     const fire = { owner: userId, alarmId, fireId, dueAt };
-    // Whoever signs nothing could name ever new users, and have the router asked about each.
+    // Without this check an unsigned request could name new users without end, each causing a request to the router.
     const beforeKeys = async () => {
       if (!(await store.hasFire(fire))) throw fireNotFound();
     };
     const signed = { userId, fireId, headers: c.req.header(), body: bodyBytes(c), beforeKeys };
     const refusal = await refusalOf(signed, { ring, clock });
     if (refusal !== undefined) {
-      log.debug({ user_id: userId, fire_id: fireId, reason: refusal }, 'a receipt was not believed');
+      log.debug({ user_id: userId, fire_id: fireId, reason: refusal }, 'a turn report was rejected');
       throw new ReveilleError(
         'unauthorized',
-        "a receipt must carry the webhook signature of the user's machine, with the fire's id as webhook-id and the present time",
+        "a turn report must carry the webhook signature of the user's machine, with the fire's id as webhook-id and the current time",
       );
     }
     const reports = reportsOf(post);
