@@ -18,7 +18,7 @@ function complaintAbout(body: Record<string, unknown>): string {
   return 'accepted';
 }
 
-test('each wrong field is refused in a sentence that names it, its value and what would be right', () => {
+test('a wrong field is refused with its name, its value and the allowed values', () => {
   const cases: [Record<string, unknown>, string][] = [
     [{ ...ONCE, delay_seconds: -5 }, 'delay_seconds must be at least 1 (got -5)'],
     [{ ...ONCE, delay_seconds: '5' }, 'delay_seconds must be a number (got "5")'],
@@ -48,12 +48,12 @@ test('each wrong field is refused in a sentence that names it, its value and wha
   for (const [body, sentence] of cases) assert.equal(complaintAbout(body), sentence);
 });
 
-test('an unknown field is named beside those that exist', () => {
+test('the error for an unknown field lists the known fields', () => {
   const message = complaintAbout({ ...ONCE, wakeMessage: 'x' });
   assert.match(message, /^unknown field "wakeMessage"; allowed here: kind, wake_message, label, delay_seconds, /);
 });
 
-test('what an edit cannot change is refused with what to do instead, and not offered', () => {
+test('an edit of an unchangeable field is refused with a remedy, and the field is not listed', () => {
   for (const [field, value] of Object.entries({ kind: 'cron', idempotency_key: null })) {
     assert.throws(
       () => parseOrThrow(alarmPatchSchema, { [field]: value }),
@@ -67,7 +67,7 @@ test('what an edit cannot change is refused with what to do instead, and not off
   );
 });
 
-test('an instant must be RFC 3339 with an offset, and must exist', () => {
+test('an instant must be RFC 3339 with an offset, on a date that exists', () => {
   for (const fire_at of [
     '2026-06-15',
     '2026-06-15T08:10:00',
@@ -86,7 +86,7 @@ test('an instant must be RFC 3339 with an offset, and must exist', () => {
   assert.equal(parsed.fire_at, Date.UTC(2026, 5, 15, 6, 10, 0, 500));
 });
 
-test('64 KiB of message and payload pass, one byte more does not, counted in UTF-8', () => {
+test('message and payload may have 64 KiB of UTF-8 each', () => {
   const limit = 64 * 1024;
   assert.equal(complaintAbout({ ...ONCE, wake_message: 'ü'.repeat(limit / 2) }), 'accepted');
   assert.match(
@@ -100,7 +100,7 @@ test('64 KiB of message and payload pass, one byte more does not, counted in UTF
   );
 });
 
-test('half of a surrogate pair is refused instead of being replaced', () => {
+test('a lone surrogate is refused, not replaced', () => {
   assert.match(complaintAbout({ ...ONCE, wake_message: 'a\ud800b' }), /^wake_message must be well-formed Unicode/);
 });
 
