@@ -38,7 +38,9 @@ export const timeContextSchema = z.object({
     .describe('Active time in the session, without sleep and absence; null when current_session_length is null'),
   energy_zone: z
     .enum(ENERGY_ZONES)
-    .describe('A rough estimate from the time of day; unknown when the profile cannot be read or defines no zone for it'),
+    .describe(
+      'A rough estimate from the time of day; unknown when the profile cannot be read or defines no zone for it',
+    ),
   effective_end_of_day_local: z
     .string()
     .regex(/^\d{2}:\d{2}$/)
@@ -47,7 +49,7 @@ export const timeContextSchema = z.object({
   past_end_of_day: z
     .boolean()
     .optional()
-    .describe('True from the end of the day until the person's next logical day begins, after midnight'),
+    .describe("True from the end of the day until the person's next logical day begins, after midnight"),
   calendar_phase: z.enum(CALENDAR_PHASES).optional().describe('The phase that the profile sets for these weeks'),
   deadline_cluster_awareness: z.boolean().optional().describe('The person wants to be reminded of close deadlines'),
   motor_fatigue_aware: z.boolean().optional().describe('The person wants no suggestion that requires movement'),
@@ -120,7 +122,7 @@ export const breakRequestSchema = z.object({
       sentence: z.string().describe('The reason as a sentence'),
     })
     .describe('The reason, for a person who asks for it'),
-  protected_window_label: z.string().optional().describe('The person's name for the protected time'),
+  protected_window_label: z.string().optional().describe("The person's name for the protected time"),
 });
 export type BreakRequest = z.output<typeof breakRequestSchema>;
 /** Structured content of the tool's result. Its text is the JSON of `result` alone, `null` included. */

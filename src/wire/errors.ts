@@ -85,7 +85,7 @@ export type WireError = { code: ErrorCode; message: string; retryable: boolean }
  */
 export function toReveilleError(thrown: unknown): ReveilleError {
   if (thrown instanceof ReveilleError) return thrown;
-  return new ReveilleError('internal', 'internal error; the daemon's log has the details', { cause: thrown });
+  return new ReveilleError('internal', 'internal error; the log of the daemon has the details', { cause: thrown });
 }
 
 /** The `{code, message, retryable}` object of an error in envelopes and MCP results. */

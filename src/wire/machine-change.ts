@@ -18,7 +18,7 @@ export const machineChangeSchema = z.object({
   fields: z.array(z.string()),
   /** State of the machine after the change. */
   state: z.enum(MACHINE_STATES),
-  /** Why, where the router did it by itself. */
+  /** The reason of a change by the router itself. */
   reason: z.string().optional(),
 });
 export type MachineChangeView = z.infer<typeof machineChangeSchema>;
