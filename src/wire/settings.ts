@@ -7,7 +7,7 @@ import { showValue, wording } from './validate.ts';
 export type Settings = Readonly<Record<string, string | undefined>> & { readonly [ORIGINS]?: Origins };
 
 /** Positions of values in a settings file, by name, for error messages. An overriding value has no position. */
-export type Origins = ReadonlyMap<string, { readonly value: string; readonly position: string }>;
+export type Origins = ReadonlyMap<string, { readonly value: string; readonly place: string }>;
 export const ORIGINS = Symbol('positions of settings');
 
 /** A whole number in decimal, within bounds. */
@@ -36,7 +36,7 @@ export const switchSetting = z
   .transform((value) => value === '1' || value === 'true');
 
 /** Whether programs that a daemon starts run in a sandbox. */
-export const isolationSetting = z
+export const separationSetting = z
   .enum(['auto', 'required', 'off'], { error: 'must be auto, required or off' })
   .default('auto');
 
@@ -75,7 +75,7 @@ export function parseSettings<T extends z.ZodObject>(schema: T, settings: Settin
     if (value === undefined) return `${name} is not set`;
     const got = SECRET_NAME.test(name) ? '' : ` (got ${showValue(value)})`;
     const origin = settings[ORIGINS]?.get(name);
-    return `${origin?.value === value ? `${origin.position}: ` : ''}${name} ${issue.message}${got}`;
+    return `${origin?.value === value ? `${origin.place}: ` : ''}${name} ${issue.message}${got}`;
   });
   throw new ReveilleError('invalid_request', lines.join('; '));
 }

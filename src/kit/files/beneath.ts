@@ -35,11 +35,11 @@ const DESCRIPTORS = '/proc/self/fd';
 const HAS_DESCRIPTORS = process.platform === 'linux' && existsSync(DESCRIPTORS);
 const LONGEST_PATH = 4096;
 
-/** An operation failed. `path` is relative to the folder, so a message never shows where the folder is. */
+/** A failed operation. `path` is relative to the folder, so a message never reveals the folder. */
 export class BeneathError extends Error {
   /**
-   * The code of the system, or `ELOOP` for a symbolic link, `EFBIG` for a file over its limit, `EINVAL` for a path that
-   * is not allowed, `ENOTSUP` for a device, a FIFO or a socket.
+   * The system's code, or `ELOOP` for a symbolic link, `EFBIG` for a file over its limit, `EINVAL` for a path that is
+   * not allowed, `ENOTSUP` for a device, a FIFO or a socket.
    */
   readonly code: string;
   readonly path: string;
@@ -65,18 +65,18 @@ const kindOf = (stats: Kinds): EntryKind => {
 /**
  * The components of a relative path. Empty for the folder itself.
  *
- * @throws BeneathError `EINVAL` for an absolute path, for `..`, for NUL, and for what Windows reads as a path or a drive
+ * @throws BeneathError `EINVAL` for an absolute path, `..`, NUL, or a path or drive in Windows syntax
  */
 export function componentsOf(path: string): string[] {
   if (path === '' || path === '.') return [];
   const names = path.split('/');
-  const isOdd = (name: string) =>
+  const isInvalid = (name: string) =>
     name === '' ||
     name === '.' ||
     name === '..' ||
     name.includes('\0') ||
     (process.platform === 'win32' && /[\\:]/.test(name));
-  if (path.length > LONGEST_PATH || names.some(isOdd))
+  if (path.length > LONGEST_PATH || names.some(isInvalid))
     throw new BeneathError('EINVAL', path, 'must be a relative path without ".." and empty components');
   return names;
 }
@@ -85,7 +85,7 @@ export class Beneath {
   readonly #root: string;
   readonly #descriptor: number | undefined;
 
-  /** @param root an existing folder; links that lead to it are resolved once, here */
+  /** @param root an existing folder; its own links are resolved once, in the constructor */
   constructor(root: string) {
     const real = realpathSync(root);
     this.#descriptor = HAS_DESCRIPTORS ? openSync(real, O_PATH | O_DIRECTORY | O_NOFOLLOW) : undefined;
@@ -116,7 +116,7 @@ export class Beneath {
     return this.#at(path, (place) => readlinkSync(place, 'buffer'));
   }
 
-  /** @param most more entries than this fail with `EFBIG` */
+  /** @param most limit of entries; more fail with `EFBIG` */
   list(path: string, most = Number.POSITIVE_INFINITY): Entry[] {
     return this.#at(path, (place) => {
       const folder = openFolder(place);
@@ -143,7 +143,7 @@ export class Beneath {
         if (!(flags & O_EXCL)) throw new BeneathError('EINVAL', path, 'O_CREAT needs O_EXCL');
         return openSync(place, safe, mode);
       }
-      // On Linux the descriptor of the name is opened again: it is the very file that was checked.
+      // On Linux the checked descriptor is opened again, so it is the same file.
       const named = HAS_DESCRIPTORS ? openSync(place, O_PATH | O_NOFOLLOW) : undefined;
       try {
         requireFile(path, kindOf(named === undefined ? lstatSync(place) : fstatSync(named)));
@@ -159,7 +159,7 @@ export class Beneath {
     });
   }
 
-  /** A regular file as a whole; `EFBIG` for one that is longer than `maxBytes`. */
+  /** A whole regular file; `EFBIG` if it is longer than `maxBytes`. */
   read(path: string, maxBytes: number): Buffer {
     const descriptor = this.open(path, O_RDONLY);
     try {
@@ -172,7 +172,7 @@ export class Beneath {
         const more = readSync(descriptor, whole, length, whole.length - length, null);
         if (more === 0) return whole.subarray(0, length);
         length += more;
-        // It grew since its size was read: the caller reads it again.
+        // The file grew after its size was read. The caller must read it again.
         if (length > size) throw size === maxBytes ? tooBig() : new BeneathError('EAGAIN', path, 'changes while read');
       }
     } finally {
@@ -181,10 +181,10 @@ export class Beneath {
   }
 
   /**
-   * Writes a file as a whole: a new file is written beside it and renamed, so what was there (a file with other names, a
-   * link) is replaced and never written to.
+   * Writes a whole file: a new file is written beside it and renamed. An existing entry (a file with other names, a
+   * link) is replaced, not written to.
    *
-   * @param temporary the name of the new file until it is renamed; `EEXIST` if there is one already
+   * @param temporary the name of the new file until it is renamed; `EEXIST` if the name is taken
    */
   write(
     path: string,
@@ -211,14 +211,15 @@ export class Beneath {
     this.#at(path, (place) => mkdirSync(place, mode));
   }
 
-  /** Makes a folder and those that lead to it; folders that exist stay as they are. */
+  /** Creates a folder and its parents; existing folders stay unchanged. */
   mkdirs(path: string): void {
     const names = componentsOf(path);
     for (let depth = 1; depth <= names.length; depth++) {
       const folder = names.slice(0, depth).join('/');
       const kind = this.kind(folder);
       if (kind === undefined) this.mkdir(folder);
-      else if (kind !== 'folder') throw new BeneathError(kind === 'link' ? 'ELOOP' : 'ENOTDIR', folder, 'is no folder');
+      else if (kind !== 'folder')
+        throw new BeneathError(kind === 'link' ? 'ELOOP' : 'ENOTDIR', folder, 'is not a folder');
     }
   }
 
@@ -226,7 +227,7 @@ export class Beneath {
     this.#at(path, rmdirSync);
   }
 
-  /** Removes a name: of a file, a link, a FIFO. */
+  /** Removes a name of a file, a link or a FIFO. */
   unlink(path: string): void {
     this.#at(path, unlinkSync);
   }
@@ -235,12 +236,12 @@ export class Beneath {
     this.#at(from, (source) => this.#at(to, (target) => renameSync(source, target)));
   }
 
-  /** @param target is stored as it is; nothing here follows it */
+  /** @param target stored unchanged; this class never follows it */
   symlink(target: string | Buffer, path: string): void {
     this.#at(path, (place) => symlinkSync(target, place));
   }
 
-  /** Opens the parents of a path one by one and calls `act` with a place that names its last component. */
+  /** Opens the parents of a path one by one and calls `act` with a system path of its last component. */
   #at<T>(path: string, act: (place: string) => T): T {
     const names = componentsOf(path);
     const last = names.pop();
@@ -261,7 +262,7 @@ export class Beneath {
   }
 }
 
-type Folder = { readonly place: string; close(): void };
+type Folder = { readonly systemPath: string; close(): void };
 
 /** @throws with the code `ELOOP` for a link, `ENOTDIR` for a file */
 function openFolder(place: string): Folder {

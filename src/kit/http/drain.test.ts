@@ -22,7 +22,7 @@ async function daemon(t: TestContext, close: string, hardLimitMs = 10_000) {
   return { child, said, exit: once(child, 'exit').then(([code]) => code) };
 }
 
-test('the first signal drains and ends the process with 0', async (t) => {
+test('the first signal drains, and the process exits with 0', async (t) => {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
     const { child, said, exit } = await daemon(t, `console.log('draining on ' + signal);`);
     child.kill(signal);
@@ -31,7 +31,7 @@ test('the first signal drains and ends the process with 0', async (t) => {
   }
 });
 
-test('a second signal ends the process at once', async (t) => {
+test('a second signal ends the process immediately', async (t) => {
   const { child, said, exit } = await daemon(t, `console.log('draining'); await new Promise(() => {});`);
   child.kill('SIGTERM');
   assert.equal(await said(), 'draining');
@@ -39,7 +39,7 @@ test('a second signal ends the process at once', async (t) => {
   assert.equal(await exit, 130);
 });
 
-test('a drain that throws or never ends makes the process end with 1', async (t) => {
+test('the process exits with 1 if its drain throws or does not end', async (t) => {
   const throws = await daemon(t, `throw new Error('no');`);
   throws.child.kill('SIGTERM');
   assert.equal(await throws.exit, 1);

@@ -10,7 +10,7 @@ import { changedAssertion, type Oddity, type PasskeyAlgorithm, testPasskey } fro
 const TEXT = '{"approved":true}';
 const ALGORITHMS: readonly PasskeyAlgorithm[] = ['es256', 'eddsa', 'rs256'];
 
-/** The key as an authenticator writes it (RFC 9053), which is what the library takes. */
+/** The key in COSE form (RFC 9053), which the library expects. */
 function coseOf({ public_key }: Passkey): Uint8Array<ArrayBuffer> {
   const jwk = createPublicKey({ key: Buffer.from(public_key, 'hex'), format: 'der', type: 'spki' }).export({
     format: 'jwk',
@@ -23,8 +23,11 @@ function coseOf({ public_key }: Passkey): Uint8Array<ArrayBuffer> {
   return Uint8Array.from(Buffer.from(`a401030339010020590100${bytes(jwk.n)}2143${bytes(jwk.e)}`, 'hex'));
 }
 
-/** What a library that others keep says of an assertion. */
-async function isTaken(passkey: Passkey, { authenticator_data, client_data, signature }: Assertion): Promise<boolean> {
+/** Verdict of an independent library on an assertion. */
+async function libraryAccepts(
+  passkey: Passkey,
+  { authenticator_data, client_data, signature }: Assertion,
+): Promise<boolean> {
   const text = (hex: string) => Buffer.from(hex, 'hex').toString('base64url');
   const id = text(passkey.credential_id);
   try {
@@ -49,7 +52,7 @@ async function isTaken(passkey: Passkey, { authenticator_data, client_data, sign
   }
 }
 
-test('an assertion over the text holds, and one over any other does not, with each sort of key', async () => {
+test('an assertion is valid for its text only, with each key type', async () => {
   for (const algorithm of ALGORITHMS) {
     const { passkey, assertion } = testPasskey({ algorithm });
     const given = assertion(TEXT);
@@ -60,7 +63,7 @@ test('an assertion over the text holds, and one over any other does not, with ea
   }
 });
 
-test('what is odd about an assertion is named, and a well-kept library takes none of it either', async () => {
+test('the error names the fault of an assertion, and an independent library refuses it too', async () => {
   const { passkey, assertion } = testPasskey();
   const odd: [RegExp, Oddity][] = [
     [/type webauthn\.get/, { type: 'webauthn.create' }],
@@ -70,16 +73,16 @@ test('what is odd about an assertion is named, and a well-kept library takes non
     [/UP/, { flags: 0x04 }],
     [/UV/, { flags: 0x01 }],
   ];
-  for (const [said, what] of odd) {
+  for (const [problem, what] of odd) {
     const given = assertion(TEXT, what);
     assert.match(assertionProblem(passkey, given, TEXT)!, said);
     assert.equal(await isTaken(passkey, given), false, String(said));
   }
-  // Beyond what the library asks.
+  // Checks beyond those of the library.
   assert.match(assertionProblem(passkey, assertion(TEXT, { more: { crossOrigin: true } }), TEXT)!, /inside a page/);
 });
 
-test('0 of 1,000 assertions with something changed in them hold, by us or by a well-kept library', async (t) => {
+test('0 of 1,000 changed assertions are valid, here or in an independent library', async (t) => {
   const dice = diceOf(t);
   const made = ALGORITHMS.map((algorithm) => testPasskey({ algorithm }));
   const given = made.map(({ assertion }) => assertion(TEXT));
@@ -89,15 +92,15 @@ test('0 of 1,000 assertions with something changed in them hold, by us or by a w
     const at = dice(made.length);
     const forged = changedAssertion(given[at]!, dice);
     if (assertionProblem(made[at]!.passkey, forged, TEXT) === undefined) taken++;
-    // Of a signature's encoding the library reads some that say the same number in another way; we take one.
+    // The library accepts some alternative encodings of a signature's numbers; this code accepts only one.
     const isSameSignature = forged.signature === given[at]!.signature;
     if (tried < 300 && isSameSignature && (await isTaken(made[at]!.passkey, forged))) takenThere++;
   }
-  t.diagnostic(`1000 tried, ${taken} taken by us; of the first 300, ${takenThere} taken by the library`);
+  t.diagnostic(`1000 tried, ${taken} accepted; of the first 300, ${takenThere} accepted by the library`);
   assert.deepEqual([taken, takenThere], [0, 0]);
 });
 
-test('garbage for a key, a signature or data is no assertion, and nothing throws', (t) => {
+test('a malformed key, signature or data is refused without an exception', (t) => {
   const dice = diceOf(t);
   const garbage = (most: number) =>
     Buffer.from(Array.from({ length: 1 + dice(most) }, () => dice(256))).toString('hex');
@@ -111,7 +114,7 @@ test('garbage for a key, a signature or data is no assertion, and nothing throws
   }
 });
 
-test('the id of a passkey is that of its key, its name and its one address', () => {
+test('the id of a passkey depends on its key, its name and its origin', () => {
   const { passkey } = testPasskey();
   const ids = [
     passkey,
@@ -123,7 +126,7 @@ test('the id of a passkey is that of its key, its name and its one address', () 
   assert.equal(new Set(ids).size, ids.length);
 });
 
-test('a credential that was just made is held to its name, address, challenge and id', () => {
+test('a new credential must match its name, origin, challenge and id', () => {
   const { passkey, registration } = testPasskey();
   const made = (odd: Oddity = {}) => registration('C', odd);
   const other = testPasskey({ credentialId: '00'.repeat(16) }).registration('C');
@@ -137,7 +140,7 @@ test('a credential that was just made is held to its name, address, challenge an
     [/another credential/, { flags: 0x05 }],
     [/another credential/, { data: (head) => head }],
   ];
-  for (const [said, what] of odd) assert.match(registrationProblem(passkey, made(what), 'C')!, said);
+  for (const [problem, what] of odd) assert.match(registrationProblem(passkey, made(what), 'C')!, problem);
   assert.match(registrationProblem(passkey, other, 'C')!, /another credential/);
   for (const place of [
     { origin: 'http://console.example', rp_id: 'console.example' },
