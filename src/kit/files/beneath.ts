@@ -99,7 +99,7 @@ export class Beneath {
   /** `undefined` for a path that does not exist, including one whose parent is a file or a link. */
   lstat(path: string): BigIntStats | undefined {
     try {
-      return this.#at(path, (place) => lstatSync(place, { bigint: true }));
+      return this.#at(path, (systemPath) => lstatSync(systemPath, { bigint: true }));
     } catch (thrown) {
       if (thrown instanceof BeneathError && /^(?:ENOENT|ENOTDIR|ELOOP)$/.test(thrown.code)) return undefined;
       throw thrown;
@@ -113,15 +113,15 @@ export class Beneath {
 
   /** The bytes of a link. */
   readlink(path: string): Buffer {
-    return this.#at(path, (place) => readlinkSync(place, 'buffer'));
+    return this.#at(path, (systemPath) => readlinkSync(systemPath, 'buffer'));
   }
 
   /** @param most limit of entries; more fail with `EFBIG` */
   list(path: string, most = Number.POSITIVE_INFINITY): Entry[] {
-    return this.#at(path, (place) => {
-      const folder = openFolder(place);
+    return this.#at(path, (systemPath) => {
+      const folder = openFolder(systemPath);
       try {
-        const entries = readdirSync(folder.place, { withFileTypes: true });
+        const entries = readdirSync(folder.systemPath, { withFileTypes: true });
         if (entries.length > most) throw new BeneathError('EFBIG', path, `has more than ${most} entries`);
         return entries.map((entry) => ({ name: entry.name, kind: kindOf(entry) }));
       } finally {
@@ -137,17 +137,17 @@ export class Beneath {
    * @returns a descriptor that the caller closes
    */
   open(path: string, flags: number, mode = 0o666): number {
-    return this.#at(path, (place) => {
+    return this.#at(path, (systemPath) => {
       const safe = flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
       if (flags & O_CREAT) {
         if (!(flags & O_EXCL)) throw new BeneathError('EINVAL', path, 'O_CREAT needs O_EXCL');
-        return openSync(place, safe, mode);
+        return openSync(systemPath, safe, mode);
       }
       // On Linux the checked descriptor is opened again, so it is the same file.
-      const named = HAS_DESCRIPTORS ? openSync(place, O_PATH | O_NOFOLLOW) : undefined;
+      const named = HAS_DESCRIPTORS ? openSync(systemPath, O_PATH | O_NOFOLLOW) : undefined;
       try {
-        requireFile(path, kindOf(named === undefined ? lstatSync(place) : fstatSync(named)));
-        const opened = openSync(named === undefined ? place : `${DESCRIPTORS}/${named}`, named ? flags : safe);
+        requireFile(path, kindOf(named === undefined ? lstatSync(systemPath) : fstatSync(named)));
+        const opened = openSync(named === undefined ? systemPath : `${DESCRIPTORS}/${named}`, named ? flags : safe);
         if (named === undefined && !fstatSync(opened).isFile()) {
           closeSync(opened);
           requireFile(path, 'special');
@@ -208,7 +208,7 @@ export class Beneath {
   }
 
   mkdir(path: string, mode = 0o777): void {
-    this.#at(path, (place) => mkdirSync(place, mode));
+    this.#at(path, (systemPath) => mkdirSync(systemPath, mode));
   }
 
   /** Creates a folder and its parents; existing folders stay unchanged. */
@@ -238,21 +238,21 @@ export class Beneath {
 
   /** @param target stored unchanged; this class never follows it */
   symlink(target: string | Buffer, path: string): void {
-    this.#at(path, (place) => symlinkSync(target, place));
+    this.#at(path, (systemPath) => symlinkSync(target, systemPath));
   }
 
   /** Opens the parents of a path one by one and calls `act` with a system path of its last component. */
-  #at<T>(path: string, act: (place: string) => T): T {
+  #at<T>(path: string, act: (systemPath: string) => T): T {
     const names = componentsOf(path);
     const last = names.pop();
-    let parent: Folder = { place: this.#root, close() {} };
+    let parent: Folder = { systemPath: this.#root, close() {} };
     try {
       for (const name of names) {
-        const next = openFolder(`${parent.place}/${name}`);
+        const next = openFolder(`${parent.systemPath}/${name}`);
         parent.close();
         parent = next;
       }
-      return act(last === undefined ? parent.place : `${parent.place}/${last}`);
+      return act(last === undefined ? parent.systemPath : `${parent.systemPath}/${last}`);
     } catch (thrown) {
       if (thrown instanceof BeneathError) throw thrown;
       throw new BeneathError((thrown as NodeJS.ErrnoException).code ?? 'EIO', path);
@@ -265,18 +265,18 @@ export class Beneath {
 type Folder = { readonly systemPath: string; close(): void };
 
 /** @throws with the code `ELOOP` for a link, `ENOTDIR` for a file */
-function openFolder(place: string): Folder {
+function openFolder(systemPath: string): Folder {
   const linkOr = (code: string) =>
-    lstatSync(place, { throwIfNoEntry: false })?.isSymbolicLink()
+    lstatSync(systemPath, { throwIfNoEntry: false })?.isSymbolicLink()
       ? Object.assign(new Error(), { code: 'ELOOP' })
       : { code };
   if (!HAS_DESCRIPTORS) {
-    if (lstatSync(place).isDirectory()) return { place, close() {} };
+    if (lstatSync(systemPath).isDirectory()) return { systemPath, close() {} };
     throw linkOr('ENOTDIR');
   }
   try {
-    const descriptor = openSync(place, O_PATH | O_DIRECTORY | O_NOFOLLOW);
-    return { place: `${DESCRIPTORS}/${descriptor}/.`, close: () => closeSync(descriptor) };
+    const descriptor = openSync(systemPath, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+    return { systemPath: `${DESCRIPTORS}/${descriptor}/.`, close: () => closeSync(descriptor) };
   } catch (thrown) {
     throw linkOr((thrown as NodeJS.ErrnoException).code ?? 'EIO');
   }

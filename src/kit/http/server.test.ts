@@ -230,11 +230,11 @@ test('a body over the limit gets 413, announced or streamed; a body at the limit
     'POST /nowhere HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n',
   );
   const chunk = `4000\r\n${'x'.repeat(0x4000)}\r\n`;
-  const send = () => {
+  const sendChunks = () => {
     while (!socket.destroyed && socket.write(chunk));
   };
-  socket.on('drain', send);
-  send();
+  socket.on('drain', sendChunks);
+  sendChunks();
   await socket.gone;
   assert.match(socket.received(), /^HTTP\/1\.1 413 /);
   assert.equal((await send(server, '/healthz')).status, 200);

@@ -57,7 +57,7 @@ test('an assertion is valid for its text only, with each key type', async () => 
     const { passkey, assertion } = testPasskey({ algorithm });
     const given = assertion(TEXT);
     assert.equal(assertionProblem(passkey, given, TEXT), undefined, algorithm);
-    assert.equal(await isTaken(passkey, given), true, algorithm);
+    assert.equal(await libraryAccepts(passkey, given), true, algorithm);
     assert.match(assertionProblem(passkey, given, `${TEXT} `)!, /its challenge is another one/);
     assert.equal(signCountOf(given.authenticator_data), 1);
   }
@@ -75,8 +75,8 @@ test('the error names the fault of an assertion, and an independent library refu
   ];
   for (const [problem, what] of odd) {
     const given = assertion(TEXT, what);
-    assert.match(assertionProblem(passkey, given, TEXT)!, said);
-    assert.equal(await isTaken(passkey, given), false, String(said));
+    assert.match(assertionProblem(passkey, given, TEXT)!, problem);
+    assert.equal(await libraryAccepts(passkey, given), false, String(problem));
   }
   // Checks beyond those of the library.
   assert.match(assertionProblem(passkey, assertion(TEXT, { more: { crossOrigin: true } }), TEXT)!, /inside a page/);
@@ -86,18 +86,18 @@ test('0 of 1,000 changed assertions are valid, here or in an independent library
   const dice = diceOf(t);
   const made = ALGORITHMS.map((algorithm) => testPasskey({ algorithm }));
   const given = made.map(({ assertion }) => assertion(TEXT));
-  let taken = 0;
-  let takenThere = 0;
+  let accepted = 0;
+  let acceptedByLibrary = 0;
   for (let tried = 0; tried < 1000; tried++) {
     const at = dice(made.length);
     const forged = changedAssertion(given[at]!, dice);
-    if (assertionProblem(made[at]!.passkey, forged, TEXT) === undefined) taken++;
+    if (assertionProblem(made[at]!.passkey, forged, TEXT) === undefined) accepted++;
     // The library accepts some alternative encodings of a signature's numbers; this code accepts only one.
     const isSameSignature = forged.signature === given[at]!.signature;
-    if (tried < 300 && isSameSignature && (await isTaken(made[at]!.passkey, forged))) takenThere++;
+    if (tried < 300 && isSameSignature && (await libraryAccepts(made[at]!.passkey, forged))) acceptedByLibrary++;
   }
-  t.diagnostic(`1000 tried, ${taken} accepted; of the first 300, ${takenThere} accepted by the library`);
-  assert.deepEqual([taken, takenThere], [0, 0]);
+  t.diagnostic(`1000 tried, ${accepted} accepted; of the first 300, ${acceptedByLibrary} accepted by the library`);
+  assert.deepEqual([accepted, acceptedByLibrary], [0, 0]);
 });
 
 test('a malformed key, signature or data is refused without an exception', (t) => {

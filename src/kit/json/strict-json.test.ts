@@ -70,18 +70,18 @@ test('the position of a value is its first character; a missing value has the po
 });
 
 for (const [text, message, line, column] of [
-  ['{\n  "a": 1,\n}', 'no comma may stand before }', 3, 1],
-  ['[1,\n2,]', 'no comma may stand before ]', 2, 3],
+  ['{\n  "a": 1,\n}', 'a trailing comma before } is not allowed', 3, 1],
+  ['[1,\n2,]', 'a trailing comma before ] is not allowed', 2, 3],
   ['{a: 1}', 'a field name must be a string in double quotes', 1, 2],
-  ['{"a": 1, "a": 2}', 'the field "a" is there twice', 1, 10],
-  ['{"a" 1}', 'a colon must follow the field name', 1, 6],
-  ['[1, 2', 'a comma or ] must follow; the text was cut off', 1, 6],
-  ['{} {}', 'nothing may follow the value', 1, 4],
+  ['{"a": 1, "a": 2}', 'the field "a" is duplicated', 1, 10],
+  ['{"a" 1}', 'expected a colon after the field name', 1, 6],
+  ['[1, 2', 'expected a comma or ]; the text is incomplete', 1, 6],
+  ['{} {}', 'unexpected text after the value', 1, 4],
   ["{'a': 1}", 'a field name must be a string in double quotes', 1, 2],
-  ['["\\x"]', 'this string has a wrong escape', 1, 2],
+  ['["\\x"]', 'the string has an invalid escape', 1, 2],
   ['{"__proto__": 1}', 'a field must not be named __proto__', 1, 2],
-  ['', 'a JSON value must stand here', 1, 1],
-  ['['.repeat(100_000), 'values may be nested 64 deep', 1, 65],
+  ['', 'expected a JSON value', 1, 1],
+  ['['.repeat(100_000), 'values may be nested at most 64 deep', 1, 65],
 ] as const) {
   test(`${JSON.stringify(text.slice(0, 20))} is refused: ${message}`, () => {
     assert.throws(() => readPlacedJson(text), { name: 'JsonSyntaxError', message, place: { line, column } });

@@ -65,10 +65,10 @@ function end(response: ServerResponse, reason: string): void {
   response.end();
 }
 
-const text = (words: string) =>
+const text = (content: string) =>
   [
     { type: 'text', text: '' },
-    { type: 'text_delta', text: words },
+    { type: 'text_delta', text: content },
   ] as const;
 
 function request(members: Partial<ModelRequest> = {}): ModelRequest {
@@ -82,7 +82,7 @@ function request(members: Partial<ModelRequest> = {}): ModelRequest {
   };
 }
 
-test('words and calls are read from the stream; key, system and tools go where they belong', async (t) => {
+test('text and calls are read from the stream; key, system and tools are sent in their places', async (t) => {
   const { model, requests } = await endpoint(t, (response) => {
     begin(response);
     block(response, 0, ...text('Let me look.'));
@@ -105,7 +105,7 @@ test('words and calls are read from the stream; key, system and tools go where t
   );
 });
 
-test('results go back in one message, a failed one marked, with their images; half-written arguments as an object', async (t) => {
+test('results are sent in one message, with error marks and images; incomplete arguments become an object', async (t) => {
   const { model, requests } = await endpoint(t, (response) => {
     begin(response);
     block(response, 0, ...text('Done.'));
@@ -146,7 +146,7 @@ test('results go back in one message, a failed one marked, with their images; ha
   assert.equal(words?.text, 'Go on.');
 });
 
-test('a refused key, a limit, an outage and a cut stream are told apart, and the key is not quoted', async (t) => {
+test('a refused key, a limit, an outage and a cut stream have different errors, and the key is not quoted', async (t) => {
   const refusing =
     (status: number, headers: Record<string, string> = {}) =>
     (response: ServerResponse) => {

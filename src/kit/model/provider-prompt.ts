@@ -1,13 +1,13 @@
-/** A request in the terms of the provider packages. Pure. */
+/** Converts a request for the provider packages. Pure. */
 import type { LanguageModelV4CallOptions, LanguageModelV4Prompt } from '@ai-sdk/provider';
 import { parseForeignJson } from '../../wire/json.ts';
 import type { ModelImage, ModelMessage, ModelRequest, ModelToolCall } from './model.ts';
 
-/** In what a provider differs from others. */
+/** Differences between providers. */
 export type ProviderManners = {
-  /** Whether a tool's result may hold images; otherwise they follow it in a message of their own. */
+  /** Whether a tool's result may contain images; otherwise they follow in a message of their own. */
   readonly imagesInResults: boolean;
-  /** Whether arguments that were earlier written as JSON text are given back as that text, digit for digit. */
+  /** Whether earlier arguments are sent as the model's JSON text, digit for digit. */
   readonly verbatimInput: boolean;
   /** Whether `tool_choice: none` exists. */
   readonly canForbidCalls: boolean;
@@ -17,7 +17,7 @@ type Message = LanguageModelV4Prompt[number];
 type Parts<Role extends Message['role']> = Extract<Message, { role: Role }>['content'];
 type ToolMessage = Extract<ModelMessage, { role: 'tool' }>;
 
-/** How much of arguments that are no JSON object the model is shown of its own writing. */
+/** Maximum length of invalid arguments that are shown to the model again. */
 const SHOWN_CHARACTERS = 2000;
 
 const IMAGES_FOLLOW = 'The images that the calls above returned, in the order they were returned:';
@@ -31,7 +31,7 @@ function isJsonObject(text: string): boolean {
   }
 }
 
-/** Arguments as the provider takes them back. It must be an object, whatever the model had written. */
+/** Arguments for the provider, which must be an object whatever the model wrote. */
 function inputOf({ input }: ModelToolCall, { verbatimInput }: ProviderManners): unknown {
   if (input.trim() === '') return {};
   if (!isJsonObject(input)) return { not_a_json_object: input.slice(0, SHOWN_CHARACTERS).toWellFormed() };
@@ -52,7 +52,7 @@ function assistantParts(
     ...(call.opaque === undefined ? {} : { providerOptions: call.opaque as ProviderOptions }),
   }));
   // Providers refuse empty text, and a message without any part.
-  if (content !== '' || parts.length === 0) parts.unshift({ type: 'text', text: content || '(no words)' });
+  if (content !== '' || parts.length === 0) parts.unshift({ type: 'text', text: content || '(no text)' });
   return parts;
 }
 
@@ -70,10 +70,7 @@ function resultPart(
   return { ...result, output: { type: 'content', value: [{ type: 'text', text: content }, ...images.map(filePart)] } };
 }
 
-/**
- * The messages of a request. Results that follow each other become one message, as providers want the answers to one
- * step.
- */
+/** The messages of a request. Consecutive results become one message, as providers require the results of one step. */
 export function promptOf(
   { system, messages }: Pick<ModelRequest, 'system' | 'messages'>,
   manners: ProviderManners,
@@ -105,7 +102,7 @@ export function promptOf(
 type ProviderTools = NonNullable<LanguageModelV4CallOptions['tools']>;
 type FunctionTool = Extract<ProviderTools[number], { type: 'function' }>;
 
-/** What a request says about tools. */
+/** The tool options of a request. */
 export function toolOptionsOf(
   { tools = [], wordsOnly = false }: Pick<ModelRequest, 'tools' | 'wordsOnly'>,
   { canForbidCalls }: ProviderManners,

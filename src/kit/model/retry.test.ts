@@ -15,13 +15,13 @@ function request(signal = new AbortController().signal): ModelRequest {
 }
 
 /** A model that rejects with each error in turn and then answers. */
-function failing(...errors: unknown[]): Model & { asked: () => number } {
-  let asked = 0;
+function failing(...errors: unknown[]): Model & { calls: () => number } {
+  let calls = 0;
   return {
     name: 'failing',
     asked: () => asked,
     generate() {
-      const error = errors[asked++];
+      const error = errors[calls++];
       return error === undefined ? Promise.resolve({ text: 'ok', model: 'failing' }) : Promise.reject(error);
     },
   };
@@ -49,7 +49,7 @@ test('a retryable error is tried again after 1, 2 and 4 seconds', async () => {
   assert.deepEqual(delays, [1000, 2000, 4000]);
 });
 
-test('the fourth failure is final and says how often it was tried', async () => {
+test('the fourth failure is final, and its message has the number of tries', async () => {
   const model = failing(busy(), busy(), busy(), busy());
   const { clock, answer } = run(model);
   await clock.advance(60_000);
@@ -57,7 +57,7 @@ test('the fourth failure is final and says how often it was tried', async () => 
   assert.equal(model.asked(), 4);
 });
 
-test('Retry-After decides the wait, and a wait of more than a minute is not waited', async () => {
+test('Retry-After sets the wait, and a wait of more than a minute ends the request', async () => {
   const short = run(failing(busy(17)));
   await short.clock.advance(16_999);
   assert.deepEqual(short.delays, [17_000]);
@@ -65,10 +65,10 @@ test('Retry-After decides the wait, and a wait of more than a minute is not wait
   assert.equal((await short.answer).text, 'ok');
 
   const long = run(failing(busy(3600)));
-  await assert.rejects(long.answer, { message: 'busy (it asks to wait 3600 s, which is too long for a turn)' });
+  await assert.rejects(long.answer, { message: 'busy (it requests a wait of 3600 s, which is too long for a turn)' });
 });
 
-test('an error that will not pass is thrown at once', async () => {
+test('a permanent error is thrown at once', async () => {
   for (const error of [new ReveilleError('unauthorized', 'no'), new TypeError('a bug')]) {
     const model = failing(error);
     await assert.rejects(run(model).answer, error);

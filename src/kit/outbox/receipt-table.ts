@@ -1,6 +1,6 @@
 /**
- * The table `receipts` of a SQLite file: an outbox that is written in the very transaction that moves a turn on. Its
- * owner's migration makes it:
+ * The table `receipts` of a SQLite file: an outbox of turn reports, written in the transaction that updates a turn. Its
+ * owner's migration creates it:
  *
  *     CREATE TABLE receipts (
  *       id INTEGER PRIMARY KEY AUTOINCREMENT, user_id TEXT NOT NULL, fire_id TEXT NOT NULL, stage TEXT NOT NULL,
@@ -36,21 +36,22 @@ function waitingOf(row: Row): WaitingReceipt {
 }
 
 /**
- * Makes the table's operations over an open connection; those that write must run inside a transaction of its owner's.
+ * Creates the table's operations on an open connection. Write operations must run inside a transaction of its owner.
  */
 export function receiptTable(db: DatabaseSync) {
   const put = db.prepare(`
     INSERT INTO receipts (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (user_id, fire_id, stage) DO NOTHING`);
-  // A row of its own id: one that is being posted is taken out by its id, and must not take the newer one with it.
+  // The newer report gets a new row: the one being posted is removed by its id, and the removal must not affect the
+  // newer one.
   const outdated = db.prepare(`DELETE FROM receipts WHERE user_id = ? AND fire_id = ? AND stage = 'turn_waits'`);
   const waiting = db.prepare(`SELECT id, ${COLUMNS} FROM receipts WHERE id > ? ORDER BY id LIMIT ?`);
   const remove = db.prepare('DELETE FROM receipts WHERE id = ?');
 
   return {
     /**
-     * Puts a receipt in, unless the same stage of the same fire waits already. Of a turn that waits again the latest
-     * report takes the place of the one before; the end of the turn takes it away.
+     * Adds a report, unless the same stage of the same fire is already waiting. For a turn that waits again, the latest
+     * report replaces the previous one; the end of the turn removes it.
      */
     put(userId: string, fireId: string, report: TurnReport): void {
       const { stage, at, outcome, error, turnId, conversationId, retryAt, reply } = report;
