@@ -42,7 +42,7 @@ export function readCertificate({ certificate, key }: TlsFiles): Pair {
 }
 
 /**
- * Adds the authorities in a file to those that Node.js trusts. It applies to every later TLS connection of this process,
+ * Trusts the authorities in a file in addition to the defaults of Node.js. It applies to every later TLS connection of this process,
  * for all clients.
  *
  * @param path certificates in PEM

@@ -19,7 +19,7 @@ function failing(...errors: unknown[]): Model & { calls: () => number } {
   let calls = 0;
   return {
     name: 'failing',
-    asked: () => asked,
+    calls: () => calls,
     generate() {
       const error = errors[calls++];
       return error === undefined ? Promise.resolve({ text: 'ok', model: 'failing' }) : Promise.reject(error);
@@ -43,7 +43,7 @@ test('a retryable error is tried again after 1, 2 and 4 seconds', async () => {
   const model = failing(busy(), busy(), busy());
   const { clock, delays, answer } = run(model);
   await clock.advance(999);
-  assert.equal(model.asked(), 1);
+  assert.equal(model.calls(), 1);
   await clock.advance(6001);
   assert.equal((await answer).text, 'ok');
   assert.deepEqual(delays, [1000, 2000, 4000]);
@@ -54,7 +54,7 @@ test('the fourth failure is final, and its message has the number of tries', asy
   const { clock, answer } = run(model);
   await clock.advance(60_000);
   await assert.rejects(answer, { code: 'rate_limited', message: 'busy (tried 4 times)' });
-  assert.equal(model.asked(), 4);
+  assert.equal(model.calls(), 4);
 });
 
 test('Retry-After sets the wait, and a wait of more than a minute ends the request', async () => {
@@ -72,7 +72,7 @@ test('a permanent error is thrown at once', async () => {
   for (const error of [new ReveilleError('unauthorized', 'no'), new TypeError('a bug')]) {
     const model = failing(error);
     await assert.rejects(run(model).answer, error);
-    assert.equal(model.asked(), 1);
+    assert.equal(model.calls(), 1);
   }
 });
 
@@ -83,6 +83,6 @@ test('an abort ends the wait', async () => {
   await clock.advance(10);
   abort.abort(new Error('stop'));
   await assert.rejects(answer, { message: 'stop' });
-  assert.equal(model.asked(), 1);
+  assert.equal(model.calls(), 1);
   assert.equal(clock.timers, 0);
 });

@@ -5,7 +5,7 @@ import type { Clock } from '../clock/clock.ts';
 import { endpointError, streamError } from './endpoint-error.ts';
 import type { Model, ModelAnswer, ModelRequest } from './model.ts';
 import { type ProviderManners, promptOf, toolOptionsOf } from './provider-prompt.ts';
-import { BrokenOff, readStream } from './stream-reading.ts';
+import { IncompleteStream, readStream } from './stream-reading.ts';
 
 // Timeouts of a request to a model endpoint.
 

@@ -161,10 +161,10 @@ test('a report is dropped if it is refused, long unknown, too old, or of a delet
   assert.equal(bench.posts.length, 3);
 
   const ofDeletedMachine = await workbench(t, take, { keyOf: () => undefined });
-  nobodys.put('a@1', report('turn_started'));
-  nobodys.sender.start();
+  ofDeletedMachine.put('a@1', report('turn_started'));
+  ofDeletedMachine.sender.start();
   await eventually('it is given up', () => ofDeletedMachine.left() === 0);
-  assert.equal(nobodys.posts.length, 0);
+  assert.equal(ofDeletedMachine.posts.length, 0);
 });
 
 test('the sender is busy until new reports were tried once, and for a few seconds at most', async (t) => {
