@@ -87,7 +87,7 @@ test('the addresses of engines and clouds are taken as they are given', () => {
 test('the two tokens must differ', () => {
   const same = 'the-same-canary-twice';
   const message = said({ ROUTER_DATA_DIR: '/d', ROUTER_WAKE_TOKEN: same, ROUTER_ADMIN_TOKEN: same });
-  assert.equal(message, 'ROUTER_WAKE_TOKEN and ROUTER_ADMIN_TOKEN are the same secret; give each one of its own');
+  assert.equal(message, 'ROUTER_WAKE_TOKEN and ROUTER_ADMIN_TOKEN have the same value; set a different secret for each');
 });
 
 test('a console that could not show alarms stops the start with what it lacks; who comes by TLS is known', () => {

@@ -41,8 +41,8 @@ describe('a policy is refused', () => {
       'p.yaml:3:5: rules.0.effect is required',
       'p.yaml:4:11: rules.0.tool must be <alias>/<tool>, such as ledger/transfer or ledger/* (got "ledger")',
       'p.yaml:5:5: unknown field "rules.0.efect"; allowed here: name, tool, args, users, effect, unattended, limits',
-      'p.yaml:9:17: no is read differently by different readers of YAML; write true or false, or put it into quotes',
-      'p.yaml:10:26: the number 0123 is not read here, for YAML reads it as 123; put it into quotes to keep it as it is written',
+      'p.yaml:9:17: no has different meanings in different YAML parsers; write true or false, or put it in quotes',
+      'p.yaml:10:26: the number 0123 is not supported, because YAML reads it as 123; put it in quotes to keep it as written',
       'p.yaml:10:47: rules.1.args./x.matches must be a regular expression; it has a ( without its ) (got "a(b")',
       'p.yaml:10:55: rules.1.args.y must be a JSON Pointer such as /to',
       'p.yaml:10:73: rules.1.args./z must have one of equals, one_of, glob, matches, range (got {})',
@@ -60,8 +60,8 @@ describe('a policy is refused', () => {
       ['version: !!int "1"', /^p\.yaml:1:16: the tag/],
       [file('---', 'version: 1'), /^p\.yaml:2:1: must be one document/],
       [file('__proto__: {default: allow}'), /^p\.yaml:2:1: unknown field "__proto__"/],
-      [file('default: al\u200blow'), /^p\.yaml:2:12: holds the invisible character U\+200B; write "\\u200b"/m],
-      [file('# \u202e comment'), /^p\.yaml:2:3: holds the invisible character U\+202E/],
+      [file('default: al\u200blow'), /^p\.yaml:2:12: contains the invisible character U\+200B; write "\\u200b"/m],
+      [file('# \u202e comment'), /^p\.yaml:2:3: contains the invisible character U\+202E/],
       [file('default:\u00a0ask'), /invisible character U\+00A0/],
       [file('quiet_hours: [{from: 8:00, to: 9:00}]'), /^p\.yaml:2:22: quiet_hours\.0\.from must be a time of day/],
       [file('quiet_hours: [{from: "08:00", to: "08:00"}]'), /must differ from from/],
@@ -90,7 +90,7 @@ describe('a policy is refused', () => {
     const wrong: [string, RegExp][] = [
       ['effect: allow, limits: {per_day: {EUR: -1}}', /per_day\.EUR must be an amount.*\(got -1\)/],
       ['effect: allow, limits: {per_day: {EUR: 1_000}}', /must be an amount.*\(got "1_000"\)/],
-      ['effect: allow, limits: {per_day: {EUR: .inf}}', /the number \.inf is not read here/],
+      ['effect: allow, limits: {per_day: {EUR: .inf}}', /the number \.inf is not supported/],
       ['effect: allow, limits: {per_day: {EUR: 12345678901234567890}}', /it has more digits than a number carries/],
       ['effect: allow, limits: {per_call: {EUR: 1}, per_day: {USD: 1}}', /per_call\.EUR has no counterpart/],
       ['effect: allow, limits: {}', /must have per_call or per_day/],
@@ -100,7 +100,7 @@ describe('a policy is refused', () => {
       ['effect: deny, args: {/a: {one_of: [x, 1]}}', /must be all texts or all numbers/],
       ['effect: deny, args: {/a: {equals: null}}', /must be a text, a number, true or false/],
       ['effect: deny, args: {/a: {range: {min: 2, max: 1}}}', /max must not be less than min/],
-      ['effect: deny, args: {/a: {range: {min: 1.}}}', /the number 1\. is not read here/],
+      ['effect: deny, args: {/a: {range: {min: 1.}}}', /the number 1\. is not supported/],
     ];
     for (const [rest, problem] of wrong) assert.match(refused(one(rest)).join('\n'), problem, rest);
   });

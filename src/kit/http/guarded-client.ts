@@ -12,7 +12,7 @@ export type GuardWords = { readonly who: string; readonly remedy: string };
 function neverCalledReason(host: string, address: string): string | undefined {
   const refusal = neverCalled(address);
   if (refusal === undefined) return undefined;
-  return `${isIP(host) ? host : `${host} resolves to ${address}, which`} is ${refusal}, which no agent may use`;
+  return `${isIP(host) ? host : `${host} resolves to ${address}, which`} is ${refusal}; agents may not use it`;
 }
 
 /**
