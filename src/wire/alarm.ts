@@ -187,7 +187,7 @@ export const alarmViewSchema = z.object({
 export type AlarmView = z.infer<typeof alarmViewSchema>;
 
 /** `finished_at` without `ok`: the outcome of the turn cannot be determined. */
-const turnCourseSchema = z.object({
+const turnStateSchema = z.object({
   turn_id: z.string().optional(),
   conversation_id: z.string().optional(),
   started_at: instantText.optional(),
@@ -224,7 +224,7 @@ export const fireViewSchema = z.object({
    */
   reached: z.enum(FIRE_STAGES).optional(),
   /** The machine's report of the turn, by the machine's clock. */
-  turn: turnCourseSchema.optional(),
+  turn: turnStateSchema.optional(),
 });
 export type FireView = z.infer<typeof fireViewSchema>;
 

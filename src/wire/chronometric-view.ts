@@ -11,7 +11,7 @@ import { BREAK_LEVELS, DAYS_OF_WEEK } from './chronometric-words.ts';
 const date = z.string().regex(/^\d{4}-\d{2}-\d{2}$/);
 
 /** An interval of a day. The intervals of a day are contiguous, from the first to the last activity. */
-const stretchSchema = z.object({
+const intervalSchema = z.object({
   /** The person was active, or away: absent, asleep, or no client was running. */
   kind: z.enum(['active', 'away']),
   from: instant,
@@ -51,7 +51,7 @@ const totalsSchema = z.object({
 });
 
 /** State of the open session with regard to a break. */
-const breakOutlookSchema = z.object({
+const breakStateSchema = z.object({
   /** Active time since the session began or the last real break ended. */
   elapsed: duration,
   /** The applied threshold: the profile's, or the ladder's first level. */
@@ -86,7 +86,7 @@ export const promptContextSchema = z.object({
     })
     .nullable()
     .optional(),
-  break: breakOutlookSchema.optional(),
+  break: breakStateSchema.optional(),
   /** Why members are missing. */
   problems: z.array(z.string()),
   /** The whole context as one line for an agent. */
@@ -106,10 +106,10 @@ export const dayViewSchema = z.object({
   as_of: instant,
   /** Oldest first. */
   sessions: z.array(daySessionSchema),
-  stretches: z.array(stretchSchema),
+  stretches: z.array(intervalSchema),
   totals: totalsSchema,
   /** Absent for days other than today, and if no session is open. */
-  break: breakOutlookSchema.optional(),
+  break: breakStateSchema.optional(),
   /**
    * A session that is still open although its last activity was before this day. The next start closes it at that time.
    */

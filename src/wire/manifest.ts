@@ -117,7 +117,7 @@ const needSchema = z.strictObject({
   remedy: z.string().min(1).max(300),
 });
 
-const roomSchema = z.strictObject({
+const sandboxSchema = z.strictObject({
   /** Folders that the server may write to; may refer to variables. */
   writable: z.array(z.string().min(1)).min(1),
   network: z.boolean().optional(),
@@ -154,7 +154,7 @@ export const manifestServerSchema = z.strictObject({
   /**
    * Runs the server in a sandbox of its own: programs and these folders only, and no network unless `network` is set.
    */
-  room: roomSchema.optional(),
+  room: sandboxSchema.optional(),
   tools: z.array(manifestToolSchema).optional(),
 });
 export type ManifestServer = z.output<typeof manifestServerSchema>;

@@ -17,10 +17,10 @@ export type TurnStage = (typeof TURN_STAGES)[number];
 export const TURN_OUTCOMES = ['ok', 'failed', 'unknown'] as const;
 export type TurnOutcome = (typeof TURN_OUTCOMES)[number];
 
-export const RECEIPTS_MAX = 8;
-export const RECEIPT_ERROR_MAX_CHARACTERS = 500;
+export const TURN_REPORTS_MAX = 8;
+export const TURN_ERROR_MAX_CHARACTERS = 500;
 /** Only the beginning of a reply is reported; the conversation has all of it. */
-export const RECEIPT_REPLY_MAX_CHARACTERS = 4000;
+export const TURN_REPLY_MAX_CHARACTERS = 4000;
 
 const common = {
   /** When it happened, by the machine's clock. */
@@ -29,7 +29,7 @@ const common = {
   conversation_id: conversationIdSchema.optional(),
 };
 
-const receiptSchema = z.discriminatedUnion('stage', [
+const turnReportSchema = z.discriminatedUnion('stage', [
   z.strictObject({ stage: z.literal('turn_started'), ...common }),
   z.strictObject({
     stage: z.literal('turn_waits'),
@@ -37,7 +37,7 @@ const receiptSchema = z.discriminatedUnion('stage', [
     /** When it is tried again. */
     retry_at: instantSchema,
     /** Why it failed. */
-    error: shortText(RECEIPT_ERROR_MAX_CHARACTERS).optional(),
+    error: shortText(TURN_ERROR_MAX_CHARACTERS).optional(),
   }),
   z.strictObject({
     stage: z.literal('turn_finished'),
@@ -45,9 +45,9 @@ const receiptSchema = z.discriminatedUnion('stage', [
     /** Absent if the outcome of the turn cannot be determined. */
     ok: z.boolean().optional(),
     /** Why it failed. */
-    error: shortText(RECEIPT_ERROR_MAX_CHARACTERS).optional(),
+    error: shortText(TURN_ERROR_MAX_CHARACTERS).optional(),
     /** The beginning of the agent's answer. */
-    reply: shortText(RECEIPT_REPLY_MAX_CHARACTERS).optional(),
+    reply: shortText(TURN_REPLY_MAX_CHARACTERS).optional(),
   }),
 ]);
 
@@ -55,9 +55,9 @@ const receiptSchema = z.discriminatedUnion('stage', [
 export const receiptPostSchema = z.strictObject({
   /** The owner of the alarm. */
   user_id: labelSchema,
-  receipts: z.array(receiptSchema).min(1).max(RECEIPTS_MAX),
+  receipts: z.array(turnReportSchema).min(1).max(TURN_REPORTS_MAX),
 });
-export type ReceiptPost = z.output<typeof receiptPostSchema>;
+export type TurnReportPost = z.output<typeof receiptPostSchema>;
 
 /** The answer: the number of new reports and of known ones. */
 export const receiptsRecordedSchema = z.object({ recorded: z.int(), known: z.int() });
@@ -88,12 +88,12 @@ export type TurnReport = {
 };
 
 /** Text for a turn report: cut to size, without characters that some databases cannot store. */
-function storable(text: string, characters = RECEIPT_ERROR_MAX_CHARACTERS): string {
+function storable(text: string, characters = TURN_ERROR_MAX_CHARACTERS): string {
   return text.slice(0, characters).toWellFormed().replaceAll('\0', '\u{fffd}');
 }
 
 /** The request body for a fire's reports. */
-export function receiptBody(userId: string, reports: readonly TurnReport[]): string {
+export function turnReportBody(userId: string, reports: readonly TurnReport[]): string {
   const receipts = reports.map(({ stage, at, outcome, error, retryAt, reply, turnId, conversationId }) => ({
     stage,
     at: formatInstant(at),
@@ -105,7 +105,7 @@ export function receiptBody(userId: string, reports: readonly TurnReport[]): str
       ? {
           ok: outcome === 'unknown' ? undefined : outcome === 'ok',
           // An empty reply is not a valid text.
-          reply: reply === null || reply === '' ? undefined : storable(reply, RECEIPT_REPLY_MAX_CHARACTERS),
+          reply: reply === null || reply === '' ? undefined : storable(reply, TURN_REPLY_MAX_CHARACTERS),
         }
       : {}),
   }));
@@ -113,7 +113,7 @@ export function receiptBody(userId: string, reports: readonly TurnReport[]): str
 }
 
 /** The reports in a body. The first report of each stage is used. */
-export function reportsOf({ receipts }: ReceiptPost): TurnReport[] {
+export function reportsOf({ receipts }: TurnReportPost): TurnReport[] {
   const reports = new Map<TurnStage, TurnReport>();
   for (const receipt of receipts) {
     if (reports.has(receipt.stage)) continue;

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { addressRefusal, neverCalled } from './addresses.ts';
+import { addressRefusal, forbiddenAddress } from './addresses.ts';
 
 const PUBLIC = [
   '1.1.1.1',
@@ -65,9 +65,9 @@ test('an IPv4 address embedded in an IPv6 address is checked as IPv4', () => {
 test('an operator may register any address except link-local ones and metadata services', () => {
   const forms = (dotted: string) => [dotted, `::ffff:${dotted}`, `64:ff9b::${dotted}`, `::${dotted}`];
   for (const address of ['169.254.169.254', '169.254.170.2', '100.100.100.200', '168.63.129.16', '192.0.0.192'])
-    for (const form of forms(address)) assert.notEqual(neverCalled(form), undefined, form);
+    for (const form of forms(address)) assert.notEqual(forbiddenAddress(form), undefined, form);
   for (const address of ['fe80::1', 'fe80::1%eth0', 'febf::1', 'fd00:ec2::254', 'fd20:ce::254', '::ffff:a9fe:a9fe'])
-    assert.notEqual(neverCalled(address), undefined, address);
+    assert.notEqual(forbiddenAddress(address), undefined, address);
   for (const address of [...PUBLIC, ...PRIVATE, '0.0.0.0', '198.18.0.1', 'fdaa:0:1::3'])
-    assert.equal(neverCalled(address), undefined, address);
+    assert.equal(forbiddenAddress(address), undefined, address);
 });

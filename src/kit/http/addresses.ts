@@ -74,17 +74,17 @@ function parse(address: string): Parsed | undefined {
 }
 
 /** Why no provider may call an address, to complete the sentence "it is …"; `undefined` if it may. */
-export function neverCalled(address: string): string | undefined {
+export function forbiddenAddress(address: string): string | undefined {
   const parsed = parse(address);
   if (parsed === undefined) return 'not an IP address';
-  if (parsed.embedded !== undefined) return neverCalled(parsed.embedded);
+  if (parsed.embedded !== undefined) return forbiddenAddress(parsed.embedded);
   if (parsed.isIn(METADATA)) return 'the metadata address of a cloud';
   return parsed.isIn(LINK_LOCAL) ? 'a link-local address' : undefined;
 }
 
 /** Why an address from any user is refused, to complete the sentence "it is …"; `undefined` if it is allowed. */
 export function addressRefusal(address: string, allowPrivate: boolean): string | undefined {
-  const never = neverCalled(address);
+  const never = forbiddenAddress(address);
   if (never !== undefined) return never;
   const parsed = parse(address)!;
   if (parsed.embedded !== undefined) return addressRefusal(parsed.embedded, allowPrivate);

@@ -46,9 +46,9 @@ type Connection = {
   readonly address: string;
   readonly requests: Map<ServerResponse, IncomingMessage>;
   /** Whether one of its requests was answered. */
-  proven: boolean;
+  wasServed: boolean;
   /** Number of checks that found it half closed. */
-  looks: number;
+  halfClosedChecks: number;
 };
 
 /** Whether an address in the form of {@link addressOf} is a loopback address. */
@@ -69,9 +69,9 @@ export function addressOf(socket: Socket): string {
 }
 
 /** Eviction order: lowest first. `undefined`: the connection is not evicted. */
-function rankOf({ stream, requests, proven, looks }: Connection): number | undefined {
-  if (looks > 0 || stream.writableEnded) return 0;
-  if (requests.size === 0) return proven ? 2 : 1;
+function rankOf({ stream, requests, wasServed, halfClosedChecks }: Connection): number | undefined {
+  if (halfClosedChecks > 0 || stream.writableEnded) return 0;
+  if (requests.size === 0) return wasServed ? 2 : 1;
   // A request whose body is incomplete has no work that would be lost.
   return [...requests.values()].some(({ complete }) => complete) ? undefined : 3;
 }
@@ -137,7 +137,14 @@ export function trackConnections(
       socket.destroy();
       return;
     }
-    const connection: Connection = { socket, stream: socket, address, requests: new Map(), proven: false, looks: 0 };
+    const connection: Connection = {
+      socket,
+      stream: socket,
+      address,
+      requests: new Map(),
+      wasServed: false,
+      halfClosedChecks: 0,
+    };
     connections.set(socket, connection);
     byPeer.set(peerOf(socket), connection);
     counts.set(address, (counts.get(address) ?? 0) + 1);
@@ -165,7 +172,7 @@ export function trackConnections(
     }
     outgoing.once('close', () => {
       connection.requests.delete(outgoing);
-      connection.proven ||= outgoing.writableFinished;
+      connection.wasServed ||= outgoing.writableFinished;
       // destroySoon first sends the data that is still in the socket's buffer.
       if (closing && connection.requests.size === 0) connection.stream.destroySoon();
       // The longest idle connections come first.
@@ -188,8 +195,8 @@ export function trackConnections(
     for (const connection of connections.values()) {
       const { stream } = connection;
       const isFinished = (stream.writableEnded || stream.readableEnded) && stream.writableLength === 0;
-      connection.looks = isFinished ? connection.looks + 1 : 0;
-      if (connection.looks > 2) destroy(connection, 'half_closed');
+      connection.halfClosedChecks = isFinished ? connection.halfClosedChecks + 1 : 0;
+      if (connection.halfClosedChecks > 2) destroy(connection, 'half_closed');
     }
   }, everyMs).unref();
   server.once('close', () => clearInterval(timer));

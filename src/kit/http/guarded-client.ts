@@ -2,15 +2,15 @@
 import { isIP } from 'node:net';
 import type { buildConnector as Connectors, Dispatcher } from 'undici';
 import { ReveilleError } from '../../wire/errors.ts';
-import { addressRefusal, neverCalled } from './addresses.ts';
+import { addressRefusal, forbiddenAddress } from './addresses.ts';
 import { Agent, buildConnector } from './dispatchers.ts';
 import { guardedLookup, hostOf, RefusedAddress, type Resolve, resolveBySystem } from './guarded-lookup.ts';
 
 /** Texts of a refusal: the refused caller, and how an operator allows a private address. */
-export type GuardWords = { readonly who: string; readonly remedy: string };
+export type GuardTexts = { readonly who: string; readonly remedy: string };
 
 function neverCalledReason(host: string, address: string): string | undefined {
-  const refusal = neverCalled(address);
+  const refusal = forbiddenAddress(address);
   if (refusal === undefined) return undefined;
   return `${isIP(host) ? host : `${host} resolves to ${address}, which`} is ${refusal}; agents may not use it`;
 }
@@ -42,11 +42,11 @@ export function guardedConnector(resolve: Resolve = resolveBySystem): Connectors
 
 /** Connections for addresses from any user: to the internet, and to private addresses if these are allowed. */
 export class GuardedClient {
-  readonly #texts: GuardWords;
+  readonly #texts: GuardTexts;
   readonly #resolve: Resolve;
   readonly #agents = new Map<boolean, Agent>();
 
-  constructor(texts: GuardWords, resolve: Resolve = resolveBySystem) {
+  constructor(texts: GuardTexts, resolve: Resolve = resolveBySystem) {
     this.#texts = texts;
     this.#resolve = resolve;
   }

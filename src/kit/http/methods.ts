@@ -60,7 +60,7 @@ export function refuseOnSocket(socket: Duplex, method: string, target: string, r
 }
 
 /** The method of a request that the parser refused because of it; `undefined` for any other error. */
-export function madeUpMethod(cause: NodeJS.ErrnoException & { rawPacket?: Buffer }): string | undefined {
+export function unknownMethod(cause: NodeJS.ErrnoException & { rawPacket?: Buffer }): string | undefined {
   if (cause.code !== 'HPE_INVALID_METHOD') return undefined;
   return REQUEST_LINE.exec(cause.rawPacket?.toString('latin1', 0, 16 * 1024) ?? '')?.[1];
 }

@@ -19,7 +19,7 @@ import type { Door } from './door.ts';
 import { failureParts, sendError, sendOk } from './envelope.ts';
 import type { HttpApp, HttpContext, HttpEnv } from './environment.ts';
 import { answerClientError } from './malformed.ts';
-import { madeUpMethod, refuseMethod, refuseOnSocket } from './methods.ts';
+import { refuseMethod, refuseOnSocket, unknownMethod } from './methods.ts';
 import { bracketed, hostCheck, originCheck } from './origin.ts';
 import { serve } from './serve.ts';
 import { WrongTokens } from './wrong-tokens.ts';
@@ -146,7 +146,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   server.on('connect', ({ url = '' }, socket) => refuseOnSocket(socket, 'CONNECT', url, app.routes));
   server.on('clientError', (cause: NodeJS.ErrnoException, socket) => {
     if (cause.code === 'ERR_HTTP_REQUEST_TIMEOUT') connections.overdue();
-    const method = madeUpMethod(cause);
+    const method = unknownMethod(cause);
     if (method !== undefined && socket.writable && !connections.isAnswering(socket))
       return refuseOnSocket(socket, method, '', app.routes);
     answerClientError(cause, socket, connections.isAnswering(socket));

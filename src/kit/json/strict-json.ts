@@ -87,13 +87,13 @@ export class StrictReader {
     return value;
   }
 
-  placeOf(at: number): Place {
+  positionAt(at: number): Place {
     const before = this.#text.slice(0, at);
     return { line: before.split('\n').length, column: at - before.lastIndexOf('\n') };
   }
 
   #refuse(message: string, at: number): never {
-    throw new JsonSyntaxError(message, this.placeOf(at), [...this.#path]);
+    throw new JsonSyntaxError(message, this.positionAt(at), [...this.#path]);
   }
 
   #failDeep(at: number): never {
@@ -261,9 +261,9 @@ export function readPlacedJson(text: string, exact = false): PlacedJson {
     placeOf(path) {
       for (let length = path.length; length >= 0; length--) {
         const span = spansOf().get(keyOf(path.slice(0, length)));
-        if (span !== undefined) return reader.placeOf(span.from);
+        if (span !== undefined) return reader.positionAt(span.from);
       }
-      return reader.placeOf(0);
+      return reader.positionAt(0);
     },
     spanOf: (path) => spansOf().get(keyOf(path)),
   };

@@ -4,7 +4,7 @@ import { parseForeignJson } from '../../wire/json.ts';
 import type { ModelImage, ModelMessage, ModelRequest, ModelToolCall } from './model.ts';
 
 /** Differences between providers. */
-export type ProviderManners = {
+export type ProviderTraits = {
   /** Whether a tool's result may contain images; otherwise they follow in a message of their own. */
   readonly imagesInResults: boolean;
   /** Whether earlier arguments are sent as the model's JSON text, digit for digit. */
@@ -32,7 +32,7 @@ function isJsonObject(text: string): boolean {
 }
 
 /** Arguments for the provider, which must be an object whatever the model wrote. */
-function inputOf({ input }: ModelToolCall, { verbatimInput }: ProviderManners): unknown {
+function inputOf({ input }: ModelToolCall, { verbatimInput }: ProviderTraits): unknown {
   if (input.trim() === '') return {};
   if (!isJsonObject(input)) return { not_a_json_object: input.slice(0, SHOWN_CHARACTERS).toWellFormed() };
   return verbatimInput ? input : JSON.parse(input);
@@ -42,7 +42,7 @@ type ProviderOptions = NonNullable<Parts<'assistant'>[number]['providerOptions']
 
 function assistantParts(
   { content, toolCalls = [] }: Extract<ModelMessage, { role: 'assistant' }>,
-  manners: ProviderManners,
+  manners: ProviderTraits,
 ): Parts<'assistant'> {
   const parts: Parts<'assistant'> = toolCalls.map((call) => ({
     type: 'tool-call',
@@ -61,7 +61,7 @@ const filePart = ({ mediaType, data }: ModelImage) =>
 
 function resultPart(
   { callId, name, content, images = [], isError }: ToolMessage,
-  { imagesInResults }: ProviderManners,
+  { imagesInResults }: ProviderTraits,
 ): Parts<'tool'>[number] {
   const result = { type: 'tool-result', toolCallId: callId, toolName: name } as const;
   if (images.length === 0 || !imagesInResults) {
@@ -73,7 +73,7 @@ function resultPart(
 /** The messages of a request. Consecutive results become one message, as providers require the results of one step. */
 export function promptOf(
   { system, messages }: Pick<ModelRequest, 'system' | 'messages'>,
-  manners: ProviderManners,
+  manners: ProviderTraits,
 ): LanguageModelV4Prompt {
   const prompt: LanguageModelV4Prompt = [{ role: 'system', content: system }];
   let results: ToolMessage[] = [];
@@ -105,7 +105,7 @@ type FunctionTool = Extract<ProviderTools[number], { type: 'function' }>;
 /** The tool options of a request. */
 export function toolOptionsOf(
   { tools = [], wordsOnly = false }: Pick<ModelRequest, 'tools' | 'wordsOnly'>,
-  { canForbidCalls }: ProviderManners,
+  { canForbidCalls }: ProviderTraits,
 ): Pick<LanguageModelV4CallOptions, 'tools' | 'toolChoice'> {
   if (tools.length === 0) return {};
   return {

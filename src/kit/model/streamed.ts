@@ -4,7 +4,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import type { Clock } from '../clock/clock.ts';
 import { endpointError, streamError } from './endpoint-error.ts';
 import type { Model, ModelAnswer, ModelRequest } from './model.ts';
-import { type ProviderManners, promptOf, toolOptionsOf } from './provider-prompt.ts';
+import { type ProviderTraits, promptOf, toolOptionsOf } from './provider-prompt.ts';
 import { IncompleteStream, readStream } from './stream-reading.ts';
 
 // Timeouts of a request to a model endpoint.
@@ -73,7 +73,7 @@ function messageOf(thrown: unknown): string {
 }
 
 /** Creates a model from a provider's. The endpoint is not called before the first request. */
-export function streamedModel(language: LanguageModelV4, manners: ProviderManners, options: EndpointOptions): Model {
+export function streamedModel(language: LanguageModelV4, manners: ProviderTraits, options: EndpointOptions): Model {
   const { clock, silenceMs = 5 * 60_000, totalMs = 30 * 60_000, apiKey, prefix } = options;
 
   async function read(request: ModelRequest, limit: Deadline): Promise<ModelAnswer> {

@@ -3,7 +3,7 @@
  * accepted them.
  */
 import { pathSegment } from '../../wire/identifier.ts';
-import { receiptBody, type TurnReport } from '../../wire/receipt.ts';
+import { type TurnReport, turnReportBody } from '../../wire/receipt.ts';
 import type { Clock } from '../clock/clock.ts';
 import { below, exchange, reasonOf } from '../http/exchange.ts';
 import { plainTransport } from '../http/plain-transport.ts';
@@ -32,9 +32,12 @@ const MAX_BYTES = 64 * 1024;
 const SHOWN_CHARACTERS = 300;
 
 /** Posts; never rejects. */
-async function postReceipts(post: Post, { clock, signal }: { clock: Clock; signal: AbortSignal }): Promise<Answered> {
+async function postTurnReports(
+  post: Post,
+  { clock, signal }: { clock: Clock; signal: AbortSignal },
+): Promise<Answered> {
   const { url, userId, fireId, reports, key } = post;
-  const body = receiptBody(userId, reports);
+  const body = turnReportBody(userId, reports);
   const signed = webhookSigner(key)({ id: fireId, timestampSeconds: clock.now() / 1000, body });
   const answer = await exchange(plainTransport, {
     method: 'POST',
@@ -47,7 +50,7 @@ async function postReceipts(post: Post, { clock, signal }: { clock: Clock; signa
 }
 
 /** A turn report that waits to be posted. */
-export type WaitingReceipt = {
+export type WaitingTurnReport = {
   /** Increases with each new report. */
   id: number;
   /** The owner of the fired alarm. */
@@ -61,7 +64,7 @@ export type ReceiptOutbox = {
   /**
    * The first reports after an id, in the order of their insertion. Throws `unavailable` if the file cannot be read.
    */
-  waiting(page: { after: number; limit: number }): WaitingReceipt[];
+  waiting(page: { after: number; limit: number }): WaitingTurnReport[];
   /** Removes reports permanently; resolves when that is on disk. */
   remove(ids: readonly number[]): Promise<void>;
 };
@@ -113,7 +116,7 @@ export function deliveryOf(status: number | undefined, ageMs: number, why: strin
 }
 
 /** The waiting reports of one fire. */
-type FireReports = { id: string; attempts: number; userId: string; fireId: string; receipts: WaitingReceipt[] };
+type FireReports = { id: string; attempts: number; userId: string; fireId: string; receipts: WaitingTurnReport[] };
 
 /** Reports on disk as an outbox with one batch per fire. Retry times are kept in memory, on the monotonic clock. */
 class FireReportsStore implements OutboxStore<FireReports> {
@@ -179,7 +182,7 @@ export function createReceiptSender({ outbox, url: urlOf, keyOf, clock, log, ran
       const ageMs = clock.now() - Math.min(...reports.map(({ at }) => at));
       const url = urlOf();
       if (url === undefined) return deliveryOf(undefined, ageMs, 'the address of chronosd is not known yet');
-      const { status, reason } = await postReceipts({ url, userId, fireId, reports, key }, { clock, signal });
+      const { status, reason } = await postTurnReports({ url, userId, fireId, reports, key }, { clock, signal });
       return deliveryOf(status, ageMs, status === undefined ? reason : `chronosd answered ${status}: ${reason}`);
     },
     now: () => clock.monotonic(),

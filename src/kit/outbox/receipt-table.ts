@@ -9,8 +9,8 @@
  *     ) STRICT;
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { RECEIPT_REPLY_MAX_CHARACTERS, type TurnReport } from '../../wire/receipt.ts';
-import type { WaitingReceipt } from './receipt-sender.ts';
+import { TURN_REPLY_MAX_CHARACTERS, type TurnReport } from '../../wire/receipt.ts';
+import type { WaitingTurnReport } from './receipt-sender.ts';
 
 const COLUMNS = 'user_id, fire_id, stage, at, outcome, error, turn_id, conversation_id, retry_at, reply';
 
@@ -28,7 +28,7 @@ type Row = {
   reply: string | null;
 };
 
-function waitingOf(row: Row): WaitingReceipt {
+function waitingOf(row: Row): WaitingTurnReport {
   const { stage, at, outcome, error, reply } = row;
   const about = { turnId: row.turn_id, conversationId: row.conversation_id };
   const report = { ...about, stage, at, outcome, error, retryAt: row.retry_at, reply };
@@ -56,11 +56,11 @@ export function receiptTable(db: DatabaseSync) {
     put(userId: string, fireId: string, report: TurnReport): void {
       const { stage, at, outcome, error, turnId, conversationId, retryAt, reply } = report;
       if (stage !== 'turn_started') outdated.run(userId, fireId);
-      const kept = reply?.slice(0, RECEIPT_REPLY_MAX_CHARACTERS).toWellFormed() ?? null;
+      const kept = reply?.slice(0, TURN_REPLY_MAX_CHARACTERS).toWellFormed() ?? null;
       put.run(userId, fireId, stage, at, outcome, error, turnId, conversationId, retryAt, kept);
     },
 
-    waiting: ({ after, limit }: { after: number; limit: number }): WaitingReceipt[] =>
+    waiting: ({ after, limit }: { after: number; limit: number }): WaitingTurnReport[] =>
       (waiting.all(after, limit) as Row[]).map(waitingOf),
 
     remove(ids: readonly number[]): void {

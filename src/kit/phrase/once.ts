@@ -6,6 +6,7 @@ import {
   calendarDay,
   DAY_MS,
   dayOf,
+  formatWall,
   HOUR_MS,
   instantOf,
   MINUTE_MS,
@@ -13,7 +14,6 @@ import {
   SECOND_MS,
   timeOfDay,
   wallOf,
-  written,
 } from './time-of-day.ts';
 import { MONTHS, type Unit, WEEKDAYS } from './vocabulary.ts';
 
@@ -49,7 +49,7 @@ function weekdayOf(
   const todays = new Date(today).getUTCDay();
   const ahead = (weekday - todays + 7) % 7;
   const coming = today + (ahead === 0 ? 7 : ahead) * DAY_MS;
-  const at = (day: number) => written(day + time);
+  const at = (day: number) => formatWall(day + time);
   const name = WEEKDAYS[weekday]!;
   switch (week) {
     case 'next':
@@ -92,13 +92,13 @@ function addMonths(text: string, wall: number, months: number): number {
   const timeOnDay = wall - dayOf(wall);
   if (from.getUTCDate() <= length) return first + (from.getUTCDate() - 1) * DAY_MS + timeOnDay;
   throw new PhraseError(`"${text}": that month has no day ${from.getUTCDate()}`, [
-    written(first + (length - 1) * DAY_MS + timeOnDay),
-    written(first + length * DAY_MS + timeOnDay),
+    formatWall(first + (length - 1) * DAY_MS + timeOnDay),
+    formatWall(first + length * DAY_MS + timeOnDay),
   ]);
 }
 
 /** `in 2 hours`, `in 3 days at 9am`. */
-export function aheadOf(text: string, parts: Parts, { now, zone }: PhraseContext): Reading {
+export function relativeOf(text: string, parts: Parts, { now, zone }: PhraseContext): Reading {
   const { ahead = [], times, halfDay } = parts;
   if (parts.day !== undefined || parts.monthDays.length > 0)
     throw new PhraseError(`"${text}" has a duration and a day; use only one of them`);
@@ -134,7 +134,7 @@ export function aheadOf(text: string, parts: Parts, { now, zone }: PhraseContext
   if (days && at - now !== elapsed)
     throw new PhraseError(`the clocks in ${zone} change within "${text}"`, [
       `in ${elapsed / HOUR_MS} hours`,
-      written(wallOf(at, zone)),
+      formatWall(wallOf(at, zone)),
     ]);
   return { kind: 'instant', at: Math.round(at / SECOND_MS) * SECOND_MS, zone };
 }
@@ -146,8 +146,8 @@ function onlyTime(text: string, { times, halfDay }: Parts, day: number): number 
   if (times.length > 1) throw new PhraseError(`"${text}" names several times; an alarm that fires once has one time`);
   if (time.as === 'midnight')
     throw new PhraseError('"midnight" can be the beginning or the end of that day', [
-      written(day),
-      written(day + DAY_MS),
+      formatWall(day),
+      formatWall(day + DAY_MS),
     ]);
   return timeOfDay(time, halfDay);
 }
@@ -195,11 +195,11 @@ export function onceOf(text: string, parts: Parts, { now, zone }: PhraseContext)
     const time = wall - dayOf(wall);
     const later =
       day.kind === 'month end'
-        ? [written(monthEndOf({ kind: 'month end', monthsAhead: day.monthsAhead + 1 }, wallNow, time) + time)]
+        ? [formatWall(monthEndOf({ kind: 'month end', monthsAhead: day.monthsAhead + 1 }, wallNow, time) + time)]
         : day.kind === 'offset' && day.days === 0
-          ? [written(wall + DAY_MS)]
+          ? [formatWall(wall + DAY_MS)]
           : [];
-    throw new PhraseError(`"${text}" has passed: it is ${written(wallNow)} in ${zone}`, later);
+    throw new PhraseError(`"${text}" has passed: it is ${formatWall(wallNow)} in ${zone}`, later);
   }
   return { kind: 'instant', at: instantOf(wall, zone), zone };
 }

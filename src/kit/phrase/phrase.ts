@@ -6,10 +6,10 @@
  */
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
 import { isZone } from '../clock/zone.ts';
-import { aheadOf, onceOf } from './once.ts';
+import { onceOf, relativeOf } from './once.ts';
+import { PhraseReader } from './phrase-reader.ts';
 import { type PhraseContext, PhraseError, type Reading } from './reading.ts';
 import { seriesOf } from './series.ts';
-import { PhraseReader } from './words.ts';
 
 const LONGEST_PHRASE = 200;
 
@@ -42,7 +42,7 @@ function read(phrase: string, context: PhraseContext): Reading {
   if (CRON.test(phrase)) return { kind: 'series', cron: phrase, zone: context.zone };
   const parts = new PhraseReader(phrase).read();
   if (parts.repeat !== undefined) return seriesOf(phrase, parts, context.zone);
-  if (parts.ahead !== undefined) return aheadOf(phrase, parts, context);
+  if (parts.ahead !== undefined) return relativeOf(phrase, parts, context);
   return onceOf(phrase, parts, context);
 }
 

@@ -37,7 +37,7 @@ function daysOf(day: string, month: string, weekday: string): string | undefined
   return isOneDate ? `year on ${capital(MONTHS[name - 1]!)} ${dates[0]}` : undefined;
 }
 
-function fieldWords(fields: readonly string[]): string | undefined {
+function fieldText(fields: readonly string[]): string | undefined {
   const [minute = '', hour = '', day = '', month = '', weekday = ''] = fields;
   const days = daysOf(day, month, weekday);
   if (fields.length !== 5 || days === undefined) return undefined;
@@ -65,7 +65,7 @@ export function seriesWords(cron: string): string | undefined {
     // The text has only the two largest units of the duration.
     return ms !== undefined && parseDuration(duration.replaceAll(' ', '')) === ms ? `every ${duration}` : undefined;
   }
-  return fieldWords((DESCRIPTORS[text.toLowerCase()] ?? text).split(/\s+/));
+  return fieldText((DESCRIPTORS[text.toLowerCase()] ?? text).split(/\s+/));
 }
 
 /** The short form for a narrow column: `weekdays 09:00`, `daily 09:00`, `Mondays 09:00`. */

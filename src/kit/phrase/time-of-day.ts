@@ -33,7 +33,7 @@ export function calendarDay(year: number, month: number, day: number): number | 
 const two = (value: number) => String(value).padStart(2, '0');
 
 /** A wall time as `2026-12-01 09:00`. */
-export function written(wall: number): string {
+export function formatWall(wall: number): string {
   const text = new Date(wall).toISOString();
   return `${text.slice(0, 10)} ${text.slice(11, text.slice(17, 19) === '00' ? 16 : 19)}`;
 }
@@ -62,7 +62,7 @@ function withOffset(instant: number, zone: string): string {
 export function instantOf(wall: number, zone: string): number {
   const found = instantsOf(wall, zone);
   if (found.length === 1) return found[0]!;
-  const [date, time] = written(wall).split(' ') as [string, string];
+  const [date, time] = formatWall(wall).split(' ') as [string, string];
   if (found.length === 2)
     throw new PhraseError(
       `the clocks in ${zone} show ${time} twice on ${date}`,
@@ -73,7 +73,7 @@ export function instantOf(wall: number, zone: string): number {
   const after = offsetAt(zone, wall + DAY_MS);
   throw new PhraseError(
     `the clocks in ${zone} skip ${time} on ${date}`,
-    [wall - after, wall - before].map((instant) => written(wallOf(instant, zone))),
+    [wall - after, wall - before].map((instant) => formatWall(wallOf(instant, zone))),
   );
 }
 

@@ -85,7 +85,7 @@ function processMounts(nests: boolean): string[] {
  * replaced, as container engines do at each start, and a file that does not exist yet cannot be covered. The program
  * therefore sees the entries that existed at its start. In subfolders, it sees every change.
  */
-export function asItIsNow(folder: string, without: readonly string[]): string[] {
+export function currentEntryMounts(folder: string, without: readonly string[]): string[] {
   if (!lstatSync(folder, { throwIfNoEntry: false })?.isDirectory()) return [];
   const mounts = readdirSync(folder).flatMap((name) => {
     const path = join(folder, name);
@@ -123,7 +123,7 @@ function baseMounts(
       (path) => ['--tmpfs', path],
     ),
     ...(base === 'everything'
-      ? asItIsNow(RUNTIME_FOLDER, withoutFiles)
+      ? currentEntryMounts(RUNTIME_FOLDER, withoutFiles)
       : ['--tmpfs', RUNTIME_FOLDER, ...RUNTIME_PROGRAMS.flatMap(readOnly), ...(network ? resolverMounts() : [])]),
     ...(base === 'system' && ofRoot && network ? ['--ro-bind-try', '/sys', '/sys'] : []),
   ];

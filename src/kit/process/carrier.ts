@@ -8,7 +8,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 
 /** The name of bubblewrap's processes: the outer one, and the first one inside. */
-const CARRIER = 'bwrap';
+const BUBBLEWRAP = 'bwrap';
 
 /** Name, state and group of a process. */
 type ProcessInfo = { name: string; state: string; group: number };
@@ -38,7 +38,7 @@ function send(target: number, signal: NodeJS.Signals): void {
 
 /** Whether bubblewrap leads a process group. */
 export function isCarried(leader: number): boolean {
-  return processInfoOf(leader)?.name === CARRIER;
+  return processInfoOf(leader)?.name === BUBBLEWRAP;
 }
 
 /**
@@ -51,7 +51,7 @@ export function signalCarried(leader: number, signal: NodeJS.Signals): void {
   for (const entry of readdirSync('/proc')) {
     if (!/^\d+$/.test(entry)) continue;
     const info = processInfoOf(entry);
-    if (info?.group !== leader || info.name === CARRIER || info.state === 'Z') continue;
+    if (info?.group !== leader || info.name === BUBBLEWRAP || info.state === 'Z') continue;
     found = true;
     send(Number(entry), signal);
   }

@@ -24,8 +24,8 @@ import {
 } from './view.ts';
 
 /** `auto`: a sandbox if the system has one. `required`: no program starts without one. `off`: none. */
-export const SEPARATION_MODES = ['auto', 'required', 'off'] as const;
-export type SeparationMode = (typeof SEPARATION_MODES)[number];
+export const ISOLATION_MODES = ['auto', 'required', 'off'] as const;
+export type SeparationMode = (typeof ISOLATION_MODES)[number];
 
 export type Places = {
   /** Folders, files and sockets that no program sees. Missing paths are ignored. */
@@ -48,7 +48,7 @@ export type Places = {
 
 export const NO_PLACES: Places = { hidden: [], grantable: [], kept: [] };
 
-export type WalledProgram = {
+export type SandboxedProgram = {
   readonly command: readonly string[];
   /** The operator's part of the command: by default all of it. A model's arguments grant no access. */
   readonly words?: readonly string[];
@@ -104,7 +104,7 @@ const OWN_FOLDER = /_(?:DATA_DIR|WORKSPACE)$/;
 const SYSTEM_FOLDERS = ['/usr', '/bin', '/sbin', '/lib', '/lib64', '/etc', '/boot', '/dev', '/proc', '/sys', '/run'];
 
 /** Every absolute path in the operator's arguments or the environment. */
-function namedPaths({ command, words: operatorArgs = command, env }: WalledProgram): string[] {
+function namedPaths({ command, words: operatorArgs = command, env }: SandboxedProgram): string[] {
   // "--folder=/srv/x" names /srv/x, and a list in a variable each of its members.
   const parts = [...operatorArgs, ...Object.values(env)]
     .flatMap((word) => word.split(delimiter))
@@ -116,7 +116,7 @@ function namedPaths({ command, words: operatorArgs = command, env }: WalledProgr
  * The folders that a program names as its own, and its declared writable paths. A program can replace a folder below a
  * writable one by a link. A path that leaves another own folder through a link is therefore not granted.
  */
-function ownPaths({ cwd: given, env, writable = [] }: WalledProgram, cwd: string | undefined): string[] {
+function ownPaths({ cwd: given, env, writable = [] }: SandboxedProgram, cwd: string | undefined): string[] {
   const folders = Object.entries(env).flatMap(([name, value]) => (OWN_FOLDER.test(name) ? [value] : []));
   const declared = writable.filter((path) => path.endsWith('/') || realOrUndefined(path) !== undefined);
   const paths = [...folders, ...declared].filter((path) => isAbsolute(path)).map((path) => resolve(path));
@@ -127,7 +127,7 @@ function ownPaths({ cwd: given, env, writable = [] }: WalledProgram, cwd: string
 }
 
 /** A program's view, from the hidden paths and the paths that it names. Reads the disk and changes nothing. */
-export function viewOf(places: Places, program: WalledProgram, base: Base = 'everything'): View {
+export function viewOf(places: Places, program: SandboxedProgram, base: Base = 'everything'): View {
   const { hidden, shared = [], grantable, kept, never = [], tools = [] } = places;
   const cwd = program.cwd === undefined ? undefined : realOf(program.cwd);
   const named = [...namedPaths(program), ...(cwd === undefined ? [] : [cwd])];
@@ -203,7 +203,7 @@ function closedView({ readable, writable }: Room, hidden: readonly string[]): Vi
 
 export class Walls {
   readonly mode: SeparationMode;
-  readonly places: Places;
+  readonly paths: Places;
   readonly #path: string | undefined;
 
   /**
@@ -212,7 +212,7 @@ export class Walls {
   constructor(mode: SeparationMode, places: Places, path: string | undefined) {
     this.mode = mode;
     // Includes the targets of links, before any program can change them.
-    this.places = {
+    this.paths = {
       ...places,
       hidden: [...places.hidden, ...places.hidden.flatMap((path) => realOrUndefined(path) ?? [])],
     };
@@ -234,7 +234,7 @@ export class Walls {
    * @returns `carried`: the started process is bubblewrap, which returns the program's exit status
    * @throws Error if the sandbox is required and not available, or if the working folder is hidden
    */
-  async around(program: WalledProgram): Promise<{ command: readonly string[]; carried: boolean }> {
+  async around(program: SandboxedProgram): Promise<{ command: readonly string[]; carried: boolean }> {
     const { command, cwd, env, user, room } = program;
     const means = await this.means(user);
     if (means.kind === 'none') {
@@ -244,7 +244,7 @@ export class Walls {
     if (room && means.kind === 'bubblewrap' && !user) {
       const home = room.writable[0]!;
       for (const folder of room.writable) await mkdir(folder, { recursive: true, mode: 0o700 });
-      const inside = bubblewrapCommand(means.path, closedView(room, this.places.hidden), command, {
+      const inside = bubblewrapCommand(means.path, closedView(room, this.paths.hidden), command, {
         ...{ network: room.network, home, cwd: home, withoutVariables: ['XDG_CACHE_HOME'] },
         variables: { HOME: home, TMPDIR: '/tmp', [ROOM_VARIABLE]: '1' },
       });
@@ -268,17 +268,17 @@ export class Walls {
   }
 
   /** Whether it is a Reveille program that builds its own sandboxes. */
-  #nests({ command, words: operatorArgs = command }: WalledProgram): boolean {
-    return operatorArgs.some((word) => isAbsolute(word) && this.places.nesting?.includes(realOf(word)));
+  #nests({ command, words: operatorArgs = command }: SandboxedProgram): boolean {
+    return operatorArgs.some((word) => isAbsolute(word) && this.paths.nesting?.includes(realOf(word)));
   }
 
   /** For another user, bubblewrap cannot name paths that the user cannot reach, and need not hide them. */
-  async #view(program: WalledProgram): Promise<View> {
+  async #view(program: SandboxedProgram): Promise<View> {
     const { user } = program;
     const base = baseFor(user);
-    if (!user) return viewOf(this.places, program, base);
-    const hidden = [...this.places.hidden, `/run/user/${user.uid}`];
-    const view = viewOf({ ...this.places, hidden }, program, base);
+    if (!user) return viewOf(this.paths, program, base);
+    const hidden = [...this.paths.hidden, `/run/user/${user.uid}`];
+    const view = viewOf({ ...this.paths, hidden }, program, base);
     const lists = [view.hidden.map(({ path }) => path), view.kept, view.tools, view.shown.map(({ path }) => path)];
     const reached = await reachedBy(user, lists.flat());
     const reachable = new Set(lists.flat().filter((_, index) => reached.has(index)));

@@ -5,7 +5,7 @@
 import { ReveilleError } from '../../wire/errors.ts';
 
 /** Access to the computer. */
-export type DesktopPlace = {
+export type DesktopHost = {
   readonly environment: Readonly<Record<string, string | undefined>>;
   /** The user's number, on platforms that have one. */
   readonly uid?: number | undefined;
@@ -16,12 +16,12 @@ export type DesktopPlace = {
 const PROGRAM_FOLDERS = ['/usr/bin', '/bin', '/usr/local/bin', '/run/current-system/sw/bin'];
 
 /** @returns the absolute path, or `undefined` if it is not installed */
-export function findProgram(host: DesktopPlace, name: string): string | undefined {
+export function findProgram(host: DesktopHost, name: string): string | undefined {
   return PROGRAM_FOLDERS.map((folder) => `${folder}/${name}`).find((path) => host.exists(path));
 }
 
 /** The folder with the sockets of the person's session. MCP clients rarely pass the variable on. */
-export function runtimeFolder(host: DesktopPlace): string | undefined {
+export function runtimeFolder(host: DesktopHost): string | undefined {
   const { XDG_RUNTIME_DIR: folder } = host.environment;
   if (folder?.startsWith('/')) return folder;
   return host.uid === undefined ? undefined : `/run/user/${host.uid}`;
@@ -33,7 +33,7 @@ export function runtimeFolder(host: DesktopPlace): string | undefined {
  *
  * @throws `unavailable`
  */
-export function busAddress(host: DesktopPlace): string {
+export function busAddress(host: DesktopHost): string {
   const { DBUS_SESSION_BUS_ADDRESS: addresses } = host.environment;
   if (addresses) {
     const local = addresses.split(';').find((address) => /^unix:(path|abstract)=/.test(address));

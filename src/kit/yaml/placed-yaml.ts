@@ -21,10 +21,10 @@ import { showValue } from '../../wire/validate.ts';
 import { everyHiddenCharacter } from '../text/hidden-characters.ts';
 
 /** A position in a file; line and column from 1. */
-export type Place = { readonly line: number; readonly column: number };
+export type YamlPosition = { readonly line: number; readonly column: number };
 
 /** A problem in a file. */
-export type PlacedProblem = Place & { readonly sentence: string };
+export type PlacedProblem = YamlPosition & { readonly sentence: string };
 
 /**
  * `broken`: the text is not valid, so its meaning is unknown. Otherwise YAML interprets a value unexpectedly, and
@@ -41,7 +41,7 @@ export type PlacedYaml = {
   readonly value: unknown;
   readonly problems: readonly YamlProblem[];
   /** Position of a value, or of the nearest enclosing one; with `key`, position of its name. */
-  place(path: readonly PropertyKey[], key?: boolean): Place;
+  place(path: readonly PropertyKey[], key?: boolean): YamlPosition;
   /** The source text of a plain or quoted value; `undefined` if there is none. */
   source(path: readonly PropertyKey[]): string | undefined;
 };
@@ -61,7 +61,7 @@ class Reader {
     this.#lines = lines;
   }
 
-  placeAt(offset: number): Place {
+  placeAt(offset: number): YamlPosition {
     const { line, col } = this.#lines.linePos(offset);
     return { line: Math.max(line, 1), column: Math.max(col, 1) };
   }

@@ -15,9 +15,9 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
 import { hasBubblewrap, needsSandbox } from '../../../test/support/tools.ts';
-import { asItIsNow, bubblewrapCommand, probeBubblewrap } from './bubblewrap.ts';
+import { bubblewrapCommand, currentEntryMounts, probeBubblewrap } from './bubblewrap.ts';
 import { seatbeltProfile } from './seatbelt.ts';
-import { NO_PLACES, viewOf, type WalledProgram, Walls } from './separation.ts';
+import { NO_PLACES, type SandboxedProgram, viewOf, Walls } from './separation.ts';
 import { mountsOf, type View } from './view.ts';
 
 const EVERYTHING: View = { base: 'everything', hidden: [], shown: [], kept: [], tools: [] };
@@ -72,7 +72,7 @@ test('a program may write to its folder and to declared paths, but not to start 
   const at = folders(t);
   for (const folder of ['person/.ssh', 'person/.claude/hooks', 'person/project', 'state'])
     mkdirSync(at(folder), { recursive: true });
-  const written = (cwd: string, more: Partial<WalledProgram> = {}, env: Record<string, string> = {}) =>
+  const written = (cwd: string, more: Partial<SandboxedProgram> = {}, env: Record<string, string> = {}) =>
     viewOf(
       {
         ...NO_PLACES,
@@ -196,7 +196,14 @@ test('a hidden socket stays hidden when its daemon restarts, and a later socket 
   for (const name of ['docker.sock', 'other.sock']) put(name);
   symlinkSync('other.sock', at('run', 'link'));
   const script = 'echo ready; read line; echo *; cat link folder/later; echo; touch made 2>&- || echo read-only';
-  const args = ['--dev-bind', '/', '/', ...asItIsNow(at('run'), [at('run', 'docker.sock')]), '--chdir', at('run')];
+  const args = [
+    '--dev-bind',
+    '/',
+    '/',
+    ...currentEntryMounts(at('run'), [at('run', 'docker.sock')]),
+    '--chdir',
+    at('run'),
+  ];
   const program = spawn(means.path, [...args, 'sh', '-c', script], { stdio: ['pipe', 'pipe', 'inherit'] });
   const output: string[] = [];
   for await (const line of createInterface({ input: program.stdout })) {
