@@ -7,7 +7,7 @@ import { parseOrThrow } from './validate.ts';
 
 const ONCE = { kind: 'once', wake_message: 'wake up', delay_seconds: 5 };
 
-function complaintAbout(body: Record<string, unknown>): string {
+function problemOf(body: Record<string, unknown>): string {
   try {
     parseOrThrow(alarmCreateSchema, body);
   } catch (error) {
@@ -45,11 +45,11 @@ test('a wrong field is refused with its name, its value and the allowed values',
     ],
     [{ ...ONCE, idempotency_key: '' }, 'idempotency_key must have at least 1 character (got "")'],
   ];
-  for (const [body, sentence] of cases) assert.equal(complaintAbout(body), sentence);
+  for (const [body, sentence] of cases) assert.equal(problemOf(body), sentence);
 });
 
 test('the error for an unknown field lists the known fields', () => {
-  const message = complaintAbout({ ...ONCE, wakeMessage: 'x' });
+  const message = problemOf({ ...ONCE, wakeMessage: 'x' });
   assert.match(message, /^unknown field "wakeMessage"; allowed here: kind, wake_message, label, delay_seconds, /);
 });
 
@@ -76,7 +76,7 @@ test('an instant must be RFC 3339 with an offset, on a date that exists', () => 
     'tomorrow',
     5,
   ]) {
-    assert.match(complaintAbout({ kind: 'once', wake_message: 'x', fire_at }), /^fire_at must be /, String(fire_at));
+    assert.match(problemOf({ kind: 'once', wake_message: 'x', fire_at }), /^fire_at must be /, String(fire_at));
   }
   const parsed = parseOrThrow(alarmCreateSchema, {
     kind: 'once',
@@ -88,20 +88,20 @@ test('an instant must be RFC 3339 with an offset, on a date that exists', () => 
 
 test('message and payload may have 64 KiB of UTF-8 each', () => {
   const limit = 64 * 1024;
-  assert.equal(complaintAbout({ ...ONCE, wake_message: 'ü'.repeat(limit / 2) }), 'accepted');
+  assert.equal(problemOf({ ...ONCE, wake_message: 'ü'.repeat(limit / 2) }), 'accepted');
   assert.match(
-    complaintAbout({ ...ONCE, wake_message: `${'ü'.repeat(limit / 2)}x` }),
+    problemOf({ ...ONCE, wake_message: `${'ü'.repeat(limit / 2)}x` }),
     /^wake_message must be at most 65536 bytes of UTF-8, it has 65537/,
   );
-  assert.equal(complaintAbout({ ...ONCE, payload: new RawJson(`"${'x'.repeat(limit - 2)}"`) }), 'accepted');
+  assert.equal(problemOf({ ...ONCE, payload: new RawJson(`"${'x'.repeat(limit - 2)}"`) }), 'accepted');
   assert.match(
-    complaintAbout({ ...ONCE, payload: new RawJson(`"${'x'.repeat(limit - 1)}"`) }),
+    problemOf({ ...ONCE, payload: new RawJson(`"${'x'.repeat(limit - 1)}"`) }),
     /^payload must be at most 65536 bytes of JSON/,
   );
 });
 
 test('a lone surrogate is refused, not replaced', () => {
-  assert.match(complaintAbout({ ...ONCE, wake_message: 'a\ud800b' }), /^wake_message must be well-formed Unicode/);
+  assert.match(problemOf({ ...ONCE, wake_message: 'a\ud800b' }), /^wake_message must be well-formed Unicode/);
 });
 
 test('limits in a query are whole numbers within bounds', () => {

@@ -5,7 +5,7 @@ import { ReveilleError } from './errors.ts';
 import { RawJson } from './json.ts';
 import { parseOrThrow, showValue } from './validate.ts';
 
-function complaintAbout(schema: z.ZodType, value: unknown): string {
+function problemOf(schema: z.ZodType, value: unknown): string {
   try {
     parseOrThrow(z.strictObject({ field: schema }), value === undefined ? {} : { field: value });
   } catch (error) {
@@ -64,7 +64,7 @@ test('every kind of schema error has a standard message', () => {
   ];
   for (const [schema, value, expected] of cases) {
     const wanted = expected.startsWith('.') ? `field${expected}` : `field ${expected}`;
-    const message = complaintAbout(schema, value);
+    const message = problemOf(schema, value);
     assert.ok(message.startsWith(wanted), `${message} should be ${wanted}`);
     assert.doesNotMatch(message, /Invalid|Too (big|small)|expected|received|Unrecognized/);
   }

@@ -78,11 +78,11 @@ test('a route with a token answers every wrong credential with the same 401', as
 
 test('wrong tokens are answered with growing delays, a right one at once, and the log has one line with the count', async (t) => {
   const pauses: number[] = [];
-  let tell = () => {};
+  let fireLogTimer = () => {};
   const clock: Clock = {
     ...systemClock,
     after(delayMs, callback) {
-      if (delayMs === 60_000) tell = callback;
+      if (delayMs === 60_000) fireLogTimer = callback;
       else {
         pauses.push(delayMs);
         setImmediate(callback);
@@ -106,7 +106,7 @@ test('wrong tokens are answered with growing delays, a right one at once, and th
   assert.equal(pauses.length, 15);
   assert.equal(server.figures().wrongTokens, 20);
   assert.deepEqual(lines, []);
-  tell();
+  fireLogTimer();
   assert.deepEqual(lines, [{ count: 20, addresses: ['127.0.0.1'] }]);
 });
 

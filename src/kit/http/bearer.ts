@@ -34,9 +34,10 @@ function matches(header: string | undefined, digest: Buffer): boolean {
 export async function refuseBearer(c: HttpContext, message: string): Promise<ReveilleError> {
   const { incoming, outgoing, wrongTokens } = c.env;
   if (c.req.header('authorization') !== undefined) {
-    const gone = new AbortController();
-    outgoing.once('close', () => gone.abort());
-    if (await wrongTokens.refuse(addressOf(incoming.socket), gone.signal)) outgoing.setHeader('connection', 'close');
+    const disconnected = new AbortController();
+    outgoing.once('close', () => disconnected.abort());
+    if (await wrongTokens.refuse(addressOf(incoming.socket), disconnected.signal))
+      outgoing.setHeader('connection', 'close');
   }
   return new ReveilleError('unauthorized', message);
 }

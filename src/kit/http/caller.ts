@@ -18,16 +18,16 @@ export type Attend = <T>(work: (signal: AbortSignal) => Promise<T>, caller?: Abo
 /** Limits a call to `timeoutMs`. */
 export function withinTime(clock: Clock, timeoutMs: number): Attend {
   return async (work, caller) => {
-    const over = new AbortController();
-    const giveUp = () => over.abort(new Error('did not answer before the caller aborted the call'));
-    const cancel = clock.after(timeoutMs, () => over.abort(new Error(`did not answer within ${timeoutMs} ms`)));
-    caller?.addEventListener('abort', giveUp);
-    if (caller?.aborted) giveUp();
+    const limit = new AbortController();
+    const abortByCaller = () => limit.abort(new Error('did not answer before the caller aborted the call'));
+    const cancel = clock.after(timeoutMs, () => limit.abort(new Error(`did not answer within ${timeoutMs} ms`)));
+    caller?.addEventListener('abort', abortByCaller);
+    if (caller?.aborted) abortByCaller();
     try {
-      return await work(over.signal);
+      return await work(limit.signal);
     } finally {
       cancel();
-      caller?.removeEventListener('abort', giveUp);
+      caller?.removeEventListener('abort', abortByCaller);
     }
   };
 }

@@ -315,7 +315,7 @@ async function drain(
   draining: AbortController,
   { clock, drainMs = 10_000, log }: ServerOptions,
 ): Promise<void> {
-  const gone = new Promise<void>((resolve) => server.close(() => resolve()));
+  const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   connections.closeIdle();
   draining.abort();
   const cancel = clock.after(drainMs, () => {
@@ -325,7 +325,7 @@ async function drain(
     );
     connections.destroyAll();
   });
-  await gone;
+  await closed;
   cancel();
 }
 

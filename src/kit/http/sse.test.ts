@@ -74,14 +74,14 @@ test('events and heartbeats reach the reader, which sends its last event id', as
   assert.equal(stream.send({ id: '42', event: 'say', data: 'Grüße' }), true);
   await client.until('data: Grüße\n\n');
   beats.shift()!();
-  await client.until(': still here\n\n');
+  await client.until(': keep-alive\n\n');
   assert.equal(beats.length, 1);
   const ended = once(client.response, 'end');
   stream.close();
   stream.close();
   await ended;
   assert.equal(stream.send({ data: 'late' }), false);
-  assert.equal(client.text(), 'retry: 1000\n\nid: 42\nevent: say\ndata: Grüße\n\n: still here\n\n');
+  assert.equal(client.text(), 'retry: 1000\n\nid: 42\nevent: say\ndata: Grüße\n\n: keep-alive\n\n');
 });
 
 test('a reader that disconnects ends the stream', async (t) => {

@@ -64,9 +64,9 @@ export function openEventStream(c: HttpContext, options: EventStreamOptions): Ev
     outgoing.destroy();
     return false;
   };
-  const beat = () => {
+  const scheduleHeartbeat = () => {
     cancelHeartbeat = clock.after(heartbeatMs, () => {
-      if (write(': still here\n\n')) beat();
+      if (write(': keep-alive\n\n')) scheduleHeartbeat();
     });
   };
 
@@ -74,7 +74,7 @@ export function openEventStream(c: HttpContext, options: EventStreamOptions): Ev
   outgoing.on('error', end);
   outgoing.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'x-accel-buffering': 'no' });
   write(`retry: ${reconnectMs}\n\n`);
-  beat();
+  scheduleHeartbeat();
   draining.addEventListener('abort', close);
   if (draining.aborted) close();
   return {

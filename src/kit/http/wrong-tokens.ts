@@ -43,10 +43,10 @@ export class WrongTokens {
   /**
    * Counts a wrong token, and delays its answer.
    *
-   * @param gone aborts when the sender disconnects
+   * @param disconnected aborts when the sender disconnects
    * @returns whether the connection must end with the answer
    */
-  async refuse(address: string, gone: AbortSignal): Promise<boolean> {
+  async refuse(address: string, disconnected: AbortSignal): Promise<boolean> {
     this.#total++;
     this.#cancelLog ??= this.#clock.after(LOG_EVERY_MS, () => this.#logCount());
     const offender = this.#offender(address);
@@ -56,7 +56,7 @@ export class WrongTokens {
     this.#waiting++;
     offender.waiting++;
     const pauseMs = pauseAfter(offender.wrong - FREE);
-    await wait(this.#clock, pauseMs, AbortSignal.any([gone, this.#closing.signal]));
+    await wait(this.#clock, pauseMs, AbortSignal.any([disconnected, this.#closing.signal]));
     this.#waiting--;
     offender.waiting--;
     return false;

@@ -179,15 +179,15 @@ test('processes that create a key at the same time all get the same one', async 
       stdio: ['pipe', 'pipe', 'inherit'],
     });
     t.after(() => child.kill('SIGKILL'));
-    let said = '';
+    let output = '';
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
-      said += text;
+      output += text;
     });
     return {
       child,
       ready: once(child.stdout, 'data'),
       exit: once(child, 'close'),
-      said: () => said.trim().split('\n').at(-1),
+      output: () => output.trim().split('\n').at(-1),
     };
   });
   await Promise.all(children.map(({ ready }) => ready));
@@ -195,7 +195,7 @@ test('processes that create a key at the same time all get the same one', async 
   for (const { child } of children) child.stdin.write('go\n');
   await Promise.all(children.map(({ exit }) => exit));
   const made = readKeyFile(path).publicKeyHex;
-  for (const { said } of children) assert.equal(said(), made);
+  for (const { output } of children) assert.equal(output(), made);
   assert.deepEqual(readdirSync(join(path, '..')), ['agent.key']);
 });
 
@@ -210,6 +210,6 @@ test('an identity has its label and the beginning of its public key', () => {
   assert.equal(agent.owner, '0191e4f2-0000-7000-8000-0000000000ab');
   assert.ok(verifySignature(agent.publicKeyHex, 'm', agent.sign('m')));
   for (const label of ['', 'a b', 'a:b', 'x'.repeat(65)]) {
-    assert.throws(() => agentIdentity(label, key), { code: 'invalid_request', message: /label must be 1 to 64/ });
+    assert.throws(() => agentIdentity(label, key), { code: 'invalid_request', message: /label of an agent must be 1 to 64/ });
   }
 });

@@ -65,7 +65,7 @@ test('an assertion is valid for its text only, with each key type', async () => 
 
 test('the error names the fault of an assertion, and an independent library refuses it too', async () => {
   const { passkey, assertion } = testPasskey();
-  const odd: [RegExp, Oddity][] = [
+  const faults: [RegExp, Oddity][] = [
     [/type webauthn\.get/, { type: 'webauthn.create' }],
     [/challenge/, { challenge: challengeOf('another text') }],
     [/another address than http:\/\/localhost:8087/, { origin: 'http://localhost:3000' }],
@@ -73,7 +73,7 @@ test('the error names the fault of an assertion, and an independent library refu
     [/UP/, { flags: 0x04 }],
     [/UV/, { flags: 0x01 }],
   ];
-  for (const [problem, what] of odd) {
+  for (const [problem, what] of faults) {
     const given = assertion(TEXT, what);
     assert.match(assertionProblem(passkey, given, TEXT)!, problem);
     assert.equal(await libraryAccepts(passkey, given), false, String(problem));
@@ -128,10 +128,10 @@ test('the id of a passkey depends on its key, its name and its origin', () => {
 
 test('a new credential must match its name, origin, challenge and id', () => {
   const { passkey, registration } = testPasskey();
-  const made = (odd: Oddity = {}) => registration('C', odd);
+  const made = (faults: Oddity = {}) => registration('C', faults);
   const other = testPasskey({ credentialId: '00'.repeat(16) }).registration('C');
   assert.equal(registrationProblem(passkey, made(), 'C'), undefined);
-  const odd: [RegExp, Oddity][] = [
+  const faults: [RegExp, Oddity][] = [
     [/type webauthn\.create/, { type: 'webauthn.get' }],
     [/challenge/, { challenge: 'D' }],
     [/address/, { origin: 'https://evil.example' }],
@@ -140,16 +140,16 @@ test('a new credential must match its name, origin, challenge and id', () => {
     [/another credential/, { flags: 0x05 }],
     [/another credential/, { data: (head) => head }],
   ];
-  for (const [problem, what] of odd) assert.match(registrationProblem(passkey, made(what), 'C')!, problem);
+  for (const [problem, what] of faults) assert.match(registrationProblem(passkey, made(what), 'C')!, problem);
   assert.match(registrationProblem(passkey, other, 'C')!, /another credential/);
-  for (const place of [
+  for (const wrong of [
     { origin: 'http://console.example', rp_id: 'console.example' },
     { origin: 'https://console.example', rp_id: 'example' },
     { origin: 'https://console.example/', rp_id: 'console.example' },
     { origin: 'http://localhost:80', rp_id: 'localhost' },
     { origin: 'nothing' },
   ])
-    assert.match(placeProblem({ ...passkey, ...place })!, /^(origin|rp_id) must be/);
+    assert.match(placeProblem({ ...passkey, ...wrong })!, /^(origin|rp_id) must be/);
   assert.equal(
     placeProblem({ ...passkey, origin: 'https://console.example:8443', rp_id: 'console.example' }),
     undefined,

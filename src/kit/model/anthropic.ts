@@ -13,6 +13,6 @@ export function anthropicModel(options: EndpointOptions): Model {
     apiKey: apiKey ?? '',
   });
   // The interface cannot forbid calls while tools are sent, and refuses earlier calls when none are.
-  const manners = { imagesInResults: true, verbatimInput: false, canForbidCalls: false };
-  return streamedModel(provider(model), manners, options);
+  const traits = { imagesInResults: true, verbatimInput: false, canForbidCalls: false };
+  return streamedModel(provider(model), traits, options);
 }

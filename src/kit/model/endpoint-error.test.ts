@@ -41,10 +41,10 @@ test('Retry-After is parsed as seconds or as a date', () => {
 
 test('the key is removed from the message, which is one short line', () => {
   const key = 'sk-canary/+1';
-  const words = `bad key ${key} or ${encodeURIComponent(key)}\n${'x'.repeat(2000)}`;
+  const message = `bad key ${key} or ${encodeURIComponent(key)}\n${'x'.repeat(2000)}`;
   for (const error of [
-    endpointError({ message: words, statusCode: 401 }, { ...CONTEXT, apiKey: key }),
-    streamError(words, key),
+    endpointError({ message: message, statusCode: 401 }, { ...CONTEXT, apiKey: key }),
+    streamError(message, key),
   ]) {
     assert.ok(!error.message.includes('canary'));
     assert.match(error.message, /bad key \[redacted\] or \[redacted\] x/);

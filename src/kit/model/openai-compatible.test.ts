@@ -38,7 +38,7 @@ async function endpointAndModel(t: TestContext, script: Script, options: Partial
   const { baseUrl } = endpoint;
   const model = openAICompatibleModel({
     baseUrl,
-    model: 'asked-model',
+    model: 'configured-model',
     apiKey: KEY,
     prefix: 'NEO',
     clock: systemClock,
@@ -67,12 +67,12 @@ test('a streamed answer arrives in pieces, with the reported model and token cou
     usage: { inputTokens: 11, outputTokens: 7 },
   });
   assert.deepEqual(pieces, ['Good', ' morning', ' 𝒳']);
-  const [asked] = endpoint.requests;
-  assert.equal(asked!.path, '/v1/chat/completions');
-  assert.equal(asked!.headers.authorization, `Bearer ${KEY}`);
-  assert.equal(asked!.body.model, 'asked-model');
-  assert.equal(asked!.body.stream, true);
-  assert.deepEqual(asked!.body.messages, [
+  const [sent] = endpoint.requests;
+  assert.equal(sent!.path, '/v1/chat/completions');
+  assert.equal(sent!.headers.authorization, `Bearer ${KEY}`);
+  assert.equal(sent!.body.model, 'configured-model');
+  assert.equal(sent!.body.stream, true);
+  assert.deepEqual(sent!.body.messages, [
     { role: 'system', content: 'You are Neo.' },
     { role: 'user', content: 'one' },
     { role: 'assistant', content: 'two' },
@@ -165,7 +165,7 @@ test('an answer that the endpoint ended early has the reason', async (t) => {
 });
 
 test('a request without data or without an end is aborted', async (t) => {
-  for (const [limits, words] of [
+  for (const [limits, expected] of [
     [{ silenceMs: 5000 }, 'sent nothing for 5 s'],
     [{ totalMs: 9000 }, 'did not finish within 9 s'],
   ] as const) {
@@ -184,7 +184,7 @@ test('a request without data or without an end is aborted', async (t) => {
     await clock.advance(10_000);
     const error = await failure;
     assert.deepEqual([error.code, error.retryable], ['unavailable', true]);
-    assert.match(error.message, new RegExp(words));
+    assert.match(error.message, new RegExp(expected));
     await endpoint.requests[0]!.gone;
     assert.equal(clock.timers, 0);
   }

@@ -16,6 +16,6 @@ export function openAICompatibleModel(options: EndpointOptions): Model {
     includeUsage: true,
     ...(apiKey === undefined ? {} : { apiKey }),
   });
-  const manners = { imagesInResults: false, verbatimInput: true, canForbidCalls: true };
-  return streamedModel(provider.chatModel(model), manners, options);
+  const traits = { imagesInResults: false, verbatimInput: true, canForbidCalls: true };
+  return streamedModel(provider.chatModel(model), traits, options);
 }

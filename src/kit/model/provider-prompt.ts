@@ -42,13 +42,13 @@ type ProviderOptions = NonNullable<Parts<'assistant'>[number]['providerOptions']
 
 function assistantParts(
   { content, toolCalls = [] }: Extract<ModelMessage, { role: 'assistant' }>,
-  manners: ProviderTraits,
+  traits: ProviderTraits,
 ): Parts<'assistant'> {
   const parts: Parts<'assistant'> = toolCalls.map((call) => ({
     type: 'tool-call',
     toolCallId: call.id,
     toolName: call.name,
-    input: inputOf(call, manners),
+    input: inputOf(call, traits),
     ...(call.opaque === undefined ? {} : { providerOptions: call.opaque as ProviderOptions }),
   }));
   // Providers refuse empty text, and a message without any part.
@@ -73,14 +73,14 @@ function resultPart(
 /** The messages of a request. Consecutive results become one message, as providers require the results of one step. */
 export function promptOf(
   { system, messages }: Pick<ModelRequest, 'system' | 'messages'>,
-  manners: ProviderTraits,
+  traits: ProviderTraits,
 ): LanguageModelV4Prompt {
   const prompt: LanguageModelV4Prompt = [{ role: 'system', content: system }];
   let results: ToolMessage[] = [];
   const flush = () => {
     if (results.length === 0) return;
-    prompt.push({ role: 'tool', content: results.map((message) => resultPart(message, manners)) });
-    const images = manners.imagesInResults ? [] : results.flatMap((message) => message.images ?? []);
+    prompt.push({ role: 'tool', content: results.map((message) => resultPart(message, traits)) });
+    const images = traits.imagesInResults ? [] : results.flatMap((message) => message.images ?? []);
     if (images.length > 0) {
       prompt.push({ role: 'user', content: [{ type: 'text', text: IMAGES_FOLLOW }, ...images.map(filePart)] });
     }
@@ -93,7 +93,7 @@ export function promptOf(
     }
     flush();
     if (message.role === 'user') prompt.push({ role: 'user', content: [{ type: 'text', text: message.content }] });
-    else prompt.push({ role: 'assistant', content: assistantParts(message, manners) });
+    else prompt.push({ role: 'assistant', content: assistantParts(message, traits) });
   }
   flush();
   return prompt;

@@ -73,13 +73,13 @@ function messageOf(thrown: unknown): string {
 }
 
 /** Creates a model from a provider's. The endpoint is not called before the first request. */
-export function streamedModel(language: LanguageModelV4, manners: ProviderTraits, options: EndpointOptions): Model {
+export function streamedModel(language: LanguageModelV4, traits: ProviderTraits, options: EndpointOptions): Model {
   const { clock, silenceMs = 5 * 60_000, totalMs = 30 * 60_000, apiKey, prefix } = options;
 
   async function read(request: ModelRequest, limit: Deadline): Promise<ModelAnswer> {
     const { stream } = await language.doStream({
-      prompt: promptOf(request, manners),
-      ...toolOptionsOf(request, manners),
+      prompt: promptOf(request, traits),
+      ...toolOptionsOf(request, traits),
       abortSignal: limit.signal,
     });
     const reader = readStream(options.model, request.onText);

@@ -67,12 +67,12 @@ export function runNotice(
       windowsHide: true,
     });
     const errorOutput = beginningOf(child);
-    const giveUp = (reason: string) => {
+    const abort = (reason: string) => {
       why ??= reason;
       end(child);
     };
-    const stop = () => giveUp(ENDING);
-    const cancels = [clock.after(TIMEOUT_MS, () => giveUp(`it did not end within ${TIMEOUT_MS / 1000} s`))];
+    const stop = () => abort(ENDING);
+    const cancels = [clock.after(TIMEOUT_MS, () => abort(`it did not end within ${TIMEOUT_MS / 1000} s`))];
     signal.addEventListener('abort', stop);
     const settle = (delivery: Delivery) => {
       for (const cancel of cancels) cancel();

@@ -104,9 +104,9 @@ const OWN_FOLDER = /_(?:DATA_DIR|WORKSPACE)$/;
 const SYSTEM_FOLDERS = ['/usr', '/bin', '/sbin', '/lib', '/lib64', '/etc', '/boot', '/dev', '/proc', '/sys', '/run'];
 
 /** Every absolute path in the operator's arguments or the environment. */
-function namedPaths({ command, words: operatorArgs = command, env }: SandboxedProgram): string[] {
+function namedPaths({ command, words: operatorArguments = command, env }: SandboxedProgram): string[] {
   // "--folder=/srv/x" names /srv/x, and a list in a variable each of its members.
-  const parts = [...operatorArgs, ...Object.values(env)]
+  const parts = [...operatorArguments, ...Object.values(env)]
     .flatMap((word) => word.split(delimiter))
     .flatMap((part) => [part, part.slice(part.indexOf('=') + 1)]);
   return [...new Set(parts.filter((part) => isAbsolute(part)))].map((path) => realOf(resolve(path)));
@@ -137,7 +137,7 @@ export function viewOf(places: Places, program: SandboxedProgram, base: Base = '
       (path) => path !== undefined,
     ),
   );
-  const isHidden = (path: string) => hiding.some((place) => isWithin(path, place));
+  const isHidden = (path: string) => hiding.some((hiddenPath) => isWithin(path, hiddenPath));
   const fromNames = grantable.flatMap(({ path, writable }) => {
     const grant = realOf(path);
     return named.filter((name) => isWithin(name, grant)).map((name) => ({ path: name, writable }));
@@ -152,7 +152,7 @@ export function viewOf(places: Places, program: SandboxedProgram, base: Base = '
   const home = realOf(places.home ?? homedir());
   const forbidden = [...never, ...SYSTEM_FOLDERS].map(realOf);
   const mayWrite = (path: string) =>
-    !isTooBroad(path, home) && !forbidden.some((place) => isWithin(path, place) || place === path);
+    !isTooBroad(path, home) && !forbidden.some((hiddenPath) => isWithin(path, hiddenPath) || hiddenPath === path);
   const all = [...fromNames, ...fromShared, ...own, ...granted];
   const written = [...new Set(all.flatMap(({ path, writable }) => (writable && mayWrite(path) ? [path] : [])))];
   // A read-only grant inside a writable folder does not make it read-only.
@@ -252,7 +252,7 @@ export class Walls {
     }
     const view = await this.#view(program);
     const isHidden = (path: string) =>
-      view.hidden.some((place) => isWithin(path, place.path)) && !view.shown.some((own) => isWithin(path, own.path));
+      view.hidden.some((entry) => isWithin(path, entry.path)) && !view.shown.some((own) => isWithin(path, own.path));
     if (cwd !== undefined && isHidden(realOf(cwd)))
       throw new Error(`the folder ${cwd} is hidden from programs that Reveille starts; choose another working folder`);
     // Created here, because the parent is read-only inside.
@@ -268,8 +268,8 @@ export class Walls {
   }
 
   /** Whether it is a Reveille program that builds its own sandboxes. */
-  #nests({ command, words: operatorArgs = command }: SandboxedProgram): boolean {
-    return operatorArgs.some((word) => isAbsolute(word) && this.paths.nesting?.includes(realOf(word)));
+  #nests({ command, words: operatorArguments = command }: SandboxedProgram): boolean {
+    return operatorArguments.some((word) => isAbsolute(word) && this.paths.nesting?.includes(realOf(word)));
   }
 
   /** For another user, bubblewrap cannot name paths that the user cannot reach, and need not hide them. */

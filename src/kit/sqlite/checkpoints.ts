@@ -61,10 +61,10 @@ export class Checkpoints {
     this.#isStopped = true;
     const thread = this.#thread;
     if (!thread) return;
-    const gone = new Promise((resolve) => thread.once('exit', resolve));
+    const closed = new Promise((resolve) => thread.once('exit', resolve));
     thread.ref();
     thread.postMessage('close');
-    await gone;
+    await closed;
   }
 
   #begin(): void {

@@ -24,9 +24,9 @@ describe('YAML with positions', () => {
   test('distinguishes invalid text from ambiguous values', () => {
     const [broken] = readYaml('a: [1\nb: 2').problems;
     assert.equal(broken?.broken, true);
-    const odd = readYaml('a:\n  - &x yes\n  - *x\n1: 2\n# \u200b');
+    const ambiguous = readYaml('a:\n  - &x yes\n  - *x\n1: 2\n# \u200b');
     assert.deepEqual(
-      odd.problems.map(({ broken, path, line }) => [broken, path, line]),
+      ambiguous.problems.map(({ broken, path, line }) => [broken, path, line]),
       [
         [false, undefined, 5],
         [false, ['a', 0], 2],

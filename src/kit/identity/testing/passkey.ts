@@ -54,15 +54,15 @@ export function testPasskey(
   let counter = 0;
 
   /** The assertion of a browser and an authenticator for a text. */
-  function assertion(text: string, odd: Oddity = {}): Assertion {
+  function assertion(text: string, fault: Oddity = {}): Assertion {
     const valid = { type: 'webauthn.get', challenge: challengeOf(text), origin, crossOrigin: false };
-    const { type = valid.type, challenge = valid.challenge, rpId = passkey.rp_id, flags = 0x05, more } = odd;
-    const { clientData = (all: string) => all, data: change = (all: Buffer) => all } = odd;
+    const { type = valid.type, challenge = valid.challenge, rpId = passkey.rp_id, flags = 0x05, more } = fault;
+    const { clientData = (all: string) => all, data: change = (all: Buffer) => all } = fault;
     const client_data = clientData(
-      JSON.stringify({ ...valid, type, challenge, origin: odd.origin ?? origin, ...more }),
+      JSON.stringify({ ...valid, type, challenge, origin: fault.origin ?? origin, ...more }),
     );
     const counterBytes = Buffer.alloc(4);
-    counter = odd.count ?? counter + 1;
+    counter = fault.count ?? counter + 1;
     counterBytes.writeUInt32BE(counter);
     const data = change(Buffer.concat([hash('sha256', rpId, 'buffer'), Buffer.of(flags), counterBytes]));
     const signed = Buffer.concat([data, hash('sha256', client_data, 'buffer')]);
@@ -71,12 +71,12 @@ export function testPasskey(
   }
 
   /** The browser's answer to the creation of the passkey. @param challenge in base64url */
-  function registration(challenge: string, odd: Oddity = {}) {
+  function registration(challenge: string, fault: Oddity = {}) {
     const id = Buffer.from(credential_id, 'hex');
     const length = Buffer.of(id.length >> 8, id.length & 0xff);
     // The authenticator's model, which is not checked, and the key, which is returned separately.
     const data = (head: Buffer) => Buffer.concat([head, Buffer.alloc(16), length, id, Buffer.alloc(77)]);
-    const made = { type: 'webauthn.create', challenge, flags: 0x45, data, count: 0, ...odd };
+    const made = { type: 'webauthn.create', challenge, flags: 0x45, data, count: 0, ...fault };
     const { authenticator_data, client_data } = assertion('', made);
     return { authenticator_data, client_data };
   }
@@ -88,13 +88,13 @@ export function testPasskey(
     registration,
 
     /** A signed answer to a gate; `changes` may contradict the signed statement. */
-    answer(intentId: string, gate: AskedGate, changes: Partial<GateAnswer> = {}, odd: Oddity = {}): GateAnswer {
+    answer(intentId: string, gate: AskedGate, changes: Partial<GateAnswer> = {}, fault: Oddity = {}): GateAnswer {
       const { node_id, call, displayed_sha256 } = gate;
       const statement = {
         ...{ approved: true, call_sha256: call.call_sha256, displayed_sha256, expires_at: soon() },
         ...changes,
       };
-      const signed = assertion(answerText({ ...statement, intent_id: intentId, node_id }), odd);
+      const signed = assertion(answerText({ ...statement, intent_id: intentId, node_id }), fault);
       return { ...statement, approver, passkey: signed, ...changes };
     },
 
