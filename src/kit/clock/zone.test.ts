@@ -64,7 +64,7 @@ test('every zone that the platform lists is accepted, case-insensitively', () =>
 });
 
 const REFUSED: [timezone: string, message: RegExp][] = [
-  ['Mars/Base', /timezone "Mars\/Base" is not an IANA zone; write one such as "Europe\/Berlin", or "UTC"/],
+  ['Mars/Base', /timezone "Mars\/Base" is not an IANA zone; use one such as "Europe\/Berlin", or "UTC"/],
   ['Europe/Berln', /did you mean "Europe\/Berlin"\?/],
   ['Berlin', /did you mean "Europe\/Berlin"\?/],
   ['new york', /did you mean "America\/New_York"\?/],

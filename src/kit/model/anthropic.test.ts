@@ -170,7 +170,7 @@ test('a refused key, a limit, an outage and a cut stream have different errors, 
       },
       'unavailable',
       true,
-      /^the model endpoint's answer broke off: ./,
+      /^the answer of the model endpoint failed midway: ./,
     ],
     [
       (response: ServerResponse) => {
@@ -180,7 +180,7 @@ test('a refused key, a limit, an outage and a cut stream have different errors, 
       },
       'unavailable',
       true,
-      /^the model endpoint's answer broke off: ./,
+      /^the answer of the model endpoint failed midway: ./,
     ],
   ] as const;
   for (const [answer, code, retryable, expected] of cases) {

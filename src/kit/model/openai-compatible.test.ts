@@ -149,7 +149,7 @@ test('the error of a cut, incomplete, malformed or failed stream is retryable', 
     const { model } = await endpointAndModel(t, script);
     const error = await errorOf(model.generate(request()));
     assert.deepEqual([error.code, error.retryable], ['unavailable', true], error.message);
-    assert.match(error.message, /^the model endpoint's answer broke off: ./);
+    assert.match(error.message, /^the answer of the model endpoint failed midway: ./);
   }
 });
 

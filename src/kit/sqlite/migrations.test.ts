@@ -72,7 +72,7 @@ test('a failing migration is undone completely, and earlier ones stay', (t) => {
 
 test('a migration that ends its own transaction is refused', (t) => {
   const { open } = workbench(t, { '0001-first.sql': `${TABLE} COMMIT;` });
-  assert.throws(open, { code: 'internal', message: /ends the transaction/ });
+  assert.throws(open, { code: 'internal', message: /ends its transaction/ });
 });
 
 test('gaps, duplicates, malformed names and an empty folder are refused', (t) => {
@@ -81,7 +81,7 @@ test('gaps, duplicates, malformed names and an empty folder are refused', (t) =>
     [{ '0001-a.sql': '', '0001-b.sql': '' }, /expected 0002-<name>\.sql in .*, found 0001-b\.sql/],
     [{ '0002-b.sql': '' }, /expected 0001-<name>\.sql/],
     [{ '1-a.sql': '' }, /found 1-a\.sql/],
-    [{}, /holds no migrations/],
+    [{}, /contains no migrations/],
   ];
   for (const [files, message] of refused) {
     const { folder } = workbench(t, files);

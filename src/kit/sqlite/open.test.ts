@@ -192,7 +192,7 @@ for (const [what, damage] of Object.entries(damages)) {
           assert.equal(error.code, 'unavailable');
           assert.equal(error.retryable, false);
           assert.ok(error.message.startsWith(`${path} is damaged (`), error.message);
-          assert.match(error.message, /it was not changed\. Restore it from a backup, or move it away/);
+          assert.match(error.message, /left untouched\. Restore it from a backup, or move it away/);
           return true;
         },
       );

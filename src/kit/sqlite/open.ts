@@ -38,7 +38,7 @@ const CHECKED_BYTES = 16 * 1024 * 1024;
 
 function damaged(path: string, cause: unknown): ReveilleError {
   const why = cause instanceof Error ? cause.message : String(cause);
-  const message = `${path} is damaged (${why}); it was not changed. Restore it from a backup, or move it away to start empty`;
+  const message = `${path} is damaged (${why}); it was left untouched. Restore it from a backup, or move it away to start empty`;
   return new ReveilleError('unavailable', message, { retryable: false, cause });
 }
 
