@@ -85,8 +85,8 @@ test('text that is cut off says so; other mistakes are named', () => {
     assert.match(refusal(text)!, new RegExp(`${cut}|expected a JSON value`), text);
   }
   assert.equal(refusal('{"a":1,}'), '1:8 a trailing comma before } is not allowed');
-  assert.equal(refusal('[1 2]'), '1:4 a comma or ] must follow');
-  assert.equal(refusal('"a\u0001"'), '1:3 a string holds a control character that is not escaped');
+  assert.equal(refusal('[1 2]'), '1:4 expected a comma or ]');
+  assert.equal(refusal('"a\u0001"'), '1:3 a string contains an unescaped control character');
   assert.equal(refusal('"\\x"'), '1:1 the string has an invalid escape');
   assert.equal(refusal('01'), '1:1 expected a JSON value');
 });

@@ -144,7 +144,7 @@ test('a reference that finds nothing, or what the tool does not take, ends the i
     ['{"a":1}', '/__proto__', /nothing: the result has "a"/],
     ['{"amount":"1","amount":"2"}', '/amount', /"amount" is duplicated/],
     ['{"a":{"x":1,"\\u0078":2},"amount":"2"}', '/amount', /is duplicated/],
-    ['{"amount":"\\ud800"}', '/amount', /half of a surrogate pair/],
+    ['{"amount":"\\ud800"}', '/amount', /a lone surrogate/],
     ['{"amount":12345678901234567890}', '/amount', /cannot be represented exactly.*as text/],
     ['{"amount":1e400}', '/amount', /cannot be represented exactly/],
     ['{"amount":4975.00}', '/amount', /args .*amount must be string.*\/amount is 4975\.00 from exchange#\/amount/],
