@@ -43,14 +43,14 @@ export function openEnvelope(text: string, status: number, who: string, retryAft
   try {
     body = parseJsonObject(text, [], ANSWER_DEPTH);
   } catch (cause) {
-    throw new ReveilleError('unavailable', `${who} answered ${status} with a body that is not a Reveille envelope`, {
+    throw new ReveilleError('unavailable', `${who} answered ${status} with a body that is not an envelope`, {
       cause,
     });
   }
   if (body.ok === true) return new RawJson(sliceAt(text, ['data']) ?? 'null');
   const failure = failureSchema.safeParse(body);
   if (!failure.success) {
-    throw new ReveilleError('unavailable', `${who} answered ${status} with a body that is not a Reveille envelope`);
+    throw new ReveilleError('unavailable', `${who} answered ${status} with a body that is not an envelope`);
   }
   const { code, message, retryable } = failure.data.error;
   throw new ReveilleError(code, message, {

@@ -1,12 +1,14 @@
 /**
  * The table `receipts` of a SQLite file: an outbox of turn reports, written in the transaction that updates a turn. Its
- * owner's migration creates it:
+ * owner's migration creates it.
  *
- *     CREATE TABLE receipts (
- *       id INTEGER PRIMARY KEY AUTOINCREMENT, user_id TEXT NOT NULL, fire_id TEXT NOT NULL, stage TEXT NOT NULL,
- *       at INTEGER NOT NULL, outcome TEXT, error TEXT, turn_id TEXT, conversation_id TEXT, retry_at INTEGER, reply TEXT,
- *       UNIQUE (user_id, fire_id, stage)
- *     ) STRICT;
+ * ```sql
+ * CREATE TABLE receipts (
+ *   id INTEGER PRIMARY KEY AUTOINCREMENT, user_id TEXT NOT NULL, fire_id TEXT NOT NULL, stage TEXT NOT NULL,
+ *   at INTEGER NOT NULL, outcome TEXT, error TEXT, turn_id TEXT, conversation_id TEXT, retry_at INTEGER, reply TEXT,
+ *   UNIQUE (user_id, fire_id, stage)
+ * ) STRICT;
+ * ```
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { TURN_REPLY_MAX_CHARACTERS, type TurnReport } from '../../wire/receipt.ts';

@@ -102,7 +102,7 @@ test('an operation cannot start a second transaction', async (t) => {
   assert.equal(count(), 0);
 });
 
-test('drain waits for queued operations, and for those that they queue', async (t) => {
+test('drain waits for queued operations, and for operations that they queue', async (t) => {
   const { group, add, count } = workbench(t);
   await group.drain();
   void group.run(() => {

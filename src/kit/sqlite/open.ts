@@ -144,9 +144,9 @@ function openAndMigrate(path: string, options: OpenDatabaseOptions): DatabaseSyn
  *
  * Not for network file systems: neither WAL nor the lock works across machines.
  *
- * @throws ReveilleError `unavailable` if another process owns the file (retryable), if it is damaged (it is not
- * changed), if the disk refuses, or if a pragma has no effect; `conflict` if the file belongs to a newer version or
- * another program; `internal` if a migration is wrong
+ * @throws ReveilleError `unavailable` (retryable) if another process owns the file. `unavailable` if the file is damaged
+ *   (it is not changed), if the disk refuses, or if a pragma has no effect. `conflict` if the file belongs to a newer
+ *   version or another program. `internal` if a migration is wrong.
  */
 export function openDatabase(options: OpenDatabaseOptions): SqliteFile {
   let release: (() => void) | undefined;

@@ -168,11 +168,11 @@ describe('the chronosd client', () => {
     };
     await assert.rejects(
       client().listAlarms({}, { signal: controller.signal }),
-      failsWith('unavailable', 'gave the call up'),
+      failsWith('unavailable', 'the caller aborted the call'),
     );
     await assert.rejects(
       client().listAlarms({}, { signal: controller.signal }),
-      failsWith('unavailable', 'gave the call up'),
+      failsWith('unavailable', 'the caller aborted the call'),
     );
   });
 

@@ -41,7 +41,7 @@ for (const [prefix, parse] of Object.entries(DAEMONS)) {
       const beyond = { [`${prefix}_HOST`]: host };
       const message = refusal(beyond);
       assert.ok(
-        message.startsWith(`${prefix}_HOST is "${host}", which other machines reach, and without TLS`),
+        message.startsWith(`${prefix}_HOST is "${host}", which other machines can reach; without TLS`),
         message,
       );
       for (const way of [
