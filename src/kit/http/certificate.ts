@@ -42,8 +42,8 @@ export function readCertificate({ certificate, key }: TlsFiles): Pair {
 }
 
 /**
- * Trusts the authorities in a file in addition to the defaults of Node.js. It applies to every later TLS connection of this process,
- * for all clients.
+ * Trusts the authorities in a file in addition to the defaults of Node.js. It applies to every later TLS connection of
+ * this process, for all clients.
  *
  * @param path certificates in PEM
  * @throws ReveilleError `invalid_request` if it contains no certificate
