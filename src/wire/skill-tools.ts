@@ -42,7 +42,7 @@ export function readSkillTools(skill: string): SkillTools {
       const heading = text.replace(/\s+/g, ' ');
       if (heading !== '§TOOLS' && heading !== '§TOOLS only') {
         const got = JSON.stringify(heading.slice(0, 60));
-        const message = `line ${line} must be "§TOOLS" (needed tools) or "§TOOLS only" (no other tools) (got ${got})`;
+        const message = `line ${line} must be "§TOOLS", for required tools, or "§TOOLS only", for no other tools (got ${got})`;
         throw new ReveilleError('invalid_request', message);
       }
       limits ||= heading !== '§TOOLS';
