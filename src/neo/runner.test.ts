@@ -93,7 +93,7 @@ test('a model error fails the turn with its message and the next turn runs', asy
     store.turnsAfter('a', 0, 9).turns.map(({ status, error, model: name }) => [status, error, name]),
     [
       ['failed', 'the model endpoint answered 401: no', 'held'],
-      ['failed', 'something went wrong on our side; the log has the details', 'held'],
+      ['failed', 'internal error; the log of the daemon has the details', 'held'],
     ],
   );
 });

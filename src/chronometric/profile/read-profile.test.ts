@@ -58,7 +58,7 @@ chronometric:
         [18, 'warning', problems[1]!.sentence],
       ],
     );
-    assert.match(problems[1]!.sentence, /^holds the invisible character U\+200D/);
+    assert.match(problems[1]!.sentence, /^contains the invisible character U\+200D/);
     assert.equal(unreadable, undefined);
     const { rulesOf, ...rest } = profile;
     assert.deepEqual(rest, {
@@ -143,7 +143,7 @@ chronometric:
       ['hyperfocus_break_minutes: 241', /got 241/],
       ['hyperfocus_break_minutes: 45.5', /got 45\.5/],
       ['hyperfocus_break_minutes: "45"', /without quotes \(got "45"\)/],
-      ['hyperfocus_break_minutes: 0x2d', /the number 0x2d is not read here, for YAML reads it as 45/],
+      ['hyperfocus_break_minutes: 0x2d', /the number 0x2d is not supported, because YAML reads it as 45/],
       ['hyperfocus_break_minutes:', /got nothing/],
       ['hyperfocus_ladder_minutes: [60, 90]', /must be three rising numbers/],
       ['hyperfocus_ladder_minutes: [60, 90, 120, 150]', /at most 3 entries/],
@@ -165,7 +165,7 @@ chronometric:
       ['logical_day_start: noon', /error chronometric\.logical_day_start must be/],
       ['session_overlap_policy: autoclose', /auto_close is probably meant/],
       ['calendar_phase: holidays', /must be one of teaching, marking, exam, deadlines, break \(got "holidays"\)/],
-      ['deadline_cluster_awareness: on', /on is read differently by different readers of YAML/],
+      ['deadline_cluster_awareness: on', /on has different meanings in different YAML parsers/],
       ['motor_fatigue_aware: "true"', /must be true or false, without quotes/],
       ['timezone: Europe/Berln', /must be an IANA time zone.*\(got "Europe\/Berln"\)/],
       ['timezone: BST', /must be an IANA time zone/],

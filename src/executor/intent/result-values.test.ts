@@ -12,7 +12,7 @@ test('a number that cannot be carried is named, wherever the value around it is'
   const { source, pointers } = nested(3, '{"list":[1,{"n":1e400},2e400],"b":7}');
   const found = valuesAt(source, [...pointers, '/a/a/a/list/1/n', '/a/a/a/b']);
   const missing =
-    'what it finds cannot be carried exactly: 1e400 cannot be carried exactly; write it with fewer digits, or as text; the tool would have to give it as text';
+    'what it finds cannot be carried exactly: 1e400 cannot be represented exactly; write it with fewer digits, or as text; the tool would have to give it as text';
   for (const pointer of [...pointers, '/a/a/a/list/1/n']) assert.deepEqual(found.get(pointer), { missing }, pointer);
   assert.deepEqual(found.get('/a/a/a/b'), { json: '7', forbiddenName: undefined });
 });

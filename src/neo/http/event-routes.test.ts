@@ -60,7 +60,7 @@ test('the event stream contains a turn from its acceptance to its end, and can b
 
 test('an id that no event has is refused with its name and value, in the address as in the header', async (t) => {
   const neo = await startedNeo(t);
-  const right = 'must be the id of an event that was received earlier';
+  const right = 'must be the id of an earlier event';
   const inHeader = await ask(neo, '/events', { headers: { 'last-event-id': 'abc' } });
   assert.deepEqual(errorOf(inHeader), {
     status: 400,

@@ -15,14 +15,14 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
 import { hasBubblewrap, needsSandbox } from '../../../test/support/tools.ts';
-import { asItIsNow, bubblewrapCommand, probeBubblewrap } from './bubblewrap.ts';
+import { bubblewrapCommand, currentEntryMounts, probeBubblewrap } from './bubblewrap.ts';
 import { seatbeltProfile } from './seatbelt.ts';
-import { NO_PLACES, viewOf, type WalledProgram, Walls } from './separation.ts';
+import { NO_PLACES, type SandboxedProgram, viewOf, Walls } from './separation.ts';
 import { mountsOf, type View } from './view.ts';
 
 const EVERYTHING: View = { base: 'everything', hidden: [], shown: [], kept: [], tools: [] };
 
-function house(t: TestContext) {
+function folders(t: TestContext) {
   const root = realpathSync(mkdtempSync(join(tmpdir(), 'reveille-view-')));
   t.after(() => rmSync(root, { recursive: true, force: true }));
   const at = (...parts: string[]) => join(root, ...parts);
@@ -34,8 +34,8 @@ function house(t: TestContext) {
   return at;
 }
 
-test('a program sees nothing of a hidden place but what it names of what may be granted', (t) => {
-  const at = house(t);
+test('a program sees of hidden folders only the grantable paths that it names', (t) => {
+  const at = folders(t);
   const places = {
     hidden: [at('link'), at('home', 'keys'), at('docker.sock'), at('not-there')],
     grantable: [
@@ -63,16 +63,16 @@ test('a program sees nothing of a hidden place but what it names of what may be 
     { path: at('home', 'keys', 'agent.key'), writable: false },
   ]);
   assert.deepEqual(view({ W: `--root=${at('home', 'neo', 'workspace')}` }).shown, [workspace, folder]);
-  // What is not among the grants stays hidden, however it is named; so does a hidden place as a whole.
+  // Paths without a grant stay hidden in any spelling; so does a hidden folder as a whole.
   assert.deepEqual(view({ X: at('home', 'secrets.json'), Y: at('home'), Z: at() }).shown, [folder]);
-  assert.deepEqual(view({}, at('package')).kept, [], 'who works on the program may change it');
+  assert.deepEqual(view({}, at('package')).kept, [], 'the working folder is writable');
 });
 
-test('a program writes to its folder and to what is declared, and to no start file, home or system folder that it names', (t) => {
-  const at = house(t);
+test('a program may write to its folder and to declared paths, but not to start files, homes or system folders', (t) => {
+  const at = folders(t);
   for (const folder of ['person/.ssh', 'person/.claude/hooks', 'person/project', 'state'])
     mkdirSync(at(folder), { recursive: true });
-  const written = (cwd: string, more: Partial<WalledProgram> = {}, env: Record<string, string> = {}) =>
+  const written = (cwd: string, more: Partial<SandboxedProgram> = {}, env: Record<string, string> = {}) =>
     viewOf(
       {
         ...NO_PLACES,
@@ -102,8 +102,8 @@ test('a program writes to its folder and to what is declared, and to no start fi
   assert.deepEqual(written(project, { writable: hostile }), [project]);
 });
 
-test('a link in a folder that programs write makes nothing else writable', (t) => {
-  const at = house(t);
+test('a link in a writable folder makes no other folder writable', (t) => {
+  const at = folders(t);
   for (const folder of ['project/state', 'victim', 'home-of-data']) mkdirSync(at(folder), { recursive: true });
   const written = (writable: string[], env: Record<string, string> = {}) =>
     viewOf({ ...NO_PLACES, home: at('person') }, { command: ['x'], cwd: at('project'), env, writable }).shown.flatMap(
@@ -111,20 +111,20 @@ test('a link in a folder that programs write makes nothing else writable', (t) =
     );
   const [project, state] = [at('project'), at('project', 'state')];
   assert.deepEqual(written([`${state}/`]), [project, state]);
-  // Another program in the same folder does this.
+  // Another program in the same folder could do this.
   rmSync(state, { recursive: true });
   symlinkSync(at('victim'), state);
   symlinkSync(at('victim'), at('home-of-data', 'sub'));
   assert.deepEqual(written([`${state}/`, `${state}/deeper/`]), [project]);
   assert.deepEqual(written([], { X_DATA_DIR: state }), [project]);
   assert.deepEqual(written([at('home-of-data/'), at('home-of-data', 'sub/')]), [project, at('home-of-data')]);
-  // A link that the operator names, with no own folder around it, is followed.
+  // A link that the operator names is followed if no writable folder contains it.
   symlinkSync(at('victim'), at('named'));
   assert.deepEqual(written([at('named/')]), [project, at('victim')]);
 });
 
-test('a program reads files that the operator names, and none that the words of a model name', (t) => {
-  const at = house(t);
+test('a program may read files that the operator names in its arguments, but not files that a model names', (t) => {
+  const at = folders(t);
   const key = at('home', 'keys', 'agent.key');
   const places = { ...NO_PLACES, hidden: [at('home')], grantable: [{ path: key, writable: false }] };
   const program = { command: ['agent', '-p', key], cwd: at('ada'), env: {} };
@@ -133,7 +133,7 @@ test('a program reads files that the operator names, and none that the words of 
   assert.ok(![...shown.map(({ path }) => path), ...tools].includes(key));
 });
 
-test('a folder between a writable mount and one below it is a mount, too, and a longer path decides', () => {
+test('a folder between a writable mount and one below it is a mount, and the longest path decides', () => {
   const view: View = {
     ...EVERYTHING,
     hidden: [
@@ -160,7 +160,7 @@ test('a folder between a writable mount and one below it is a mount, too, and a 
   );
 });
 
-test('bubblewrap hides before it shows, shuts what is hidden against writing, and keeps the network', () => {
+test('bubblewrap hides folders before it shows others, makes hidden ones read-only, and keeps the network', () => {
   const view = {
     ...EVERYTHING,
     hidden: [
@@ -174,20 +174,20 @@ test('bubblewrap hides before it shows, shuts what is hidden against writing, an
     kept: ['/w/p'],
   };
   view.shown.push({ path: '/w', writable: true });
-  const words = bubblewrapCommand('/usr/bin/bwrap', view, ['agent', '--bind', '/h', '/h']).join(' ');
-  assert.match(words, / --tmpfs \/h --ro-bind-try \/dev\/null \/s --bind-try \/w \/w /);
+  const args = bubblewrapCommand('/usr/bin/bwrap', view, ['agent', '--bind', '/h', '/h']).join(' ');
+  assert.match(args, / --tmpfs \/h --ro-bind-try \/dev\/null \/s --bind-try \/w \/w /);
   assert.match(
-    words,
+    args,
     / --ro-bind-try \/w\/p \/w\/p --bind-try \/h\/own \/h\/own --ro-bind-try \/h\/key \/h\/key --remount-ro \/h -- agent --bind \/h \/h$/,
   );
-  assert.match(words, /--unshare-pid .*--cap-drop ALL .*--ro-bind \/ \/ --dev \/dev .*--proc \/proc/);
-  assert.doesNotMatch(words, /unshare-net|unshare-all|--dev-bind \/ /);
+  assert.match(args, /--unshare-pid .*--cap-drop ALL .*--ro-bind \/ \/ --dev \/dev .*--proc \/proc/);
+  assert.doesNotMatch(args, /unshare-net|unshare-all|--dev-bind \/ /);
 });
 
-test('a socket that is hidden stays so when its daemon starts again, and one that comes later is not there', async (t) => {
+test('a hidden socket stays hidden when its daemon restarts, and a later socket is not visible', async (t) => {
   const means = await probeBubblewrap(process.env.PATH);
   if (!(await hasBubblewrap(t)) || means.kind !== 'bubblewrap') return;
-  const at = house(t);
+  const at = folders(t);
   const put = (name: string) => {
     writeFileSync(at('run', `${name}.new`), name);
     renameSync(at('run', `${name}.new`), at('run', name));
@@ -195,20 +195,27 @@ test('a socket that is hidden stays so when its daemon starts again, and one tha
   mkdirSync(at('run', 'folder'), { recursive: true });
   for (const name of ['docker.sock', 'other.sock']) put(name);
   symlinkSync('other.sock', at('run', 'link'));
-  const script = 'echo ready; read word; echo *; cat link folder/later; echo; touch made 2>&- || echo shut';
-  const words = ['--dev-bind', '/', '/', ...asItIsNow(at('run'), [at('run', 'docker.sock')]), '--chdir', at('run')];
-  const program = spawn(means.path, [...words, 'sh', '-c', script], { stdio: ['pipe', 'pipe', 'inherit'] });
-  const said: string[] = [];
+  const script = 'echo ready; read line; echo *; cat link folder/later; echo; touch made 2>&- || echo read-only';
+  const args = [
+    '--dev-bind',
+    '/',
+    '/',
+    ...currentEntryMounts(at('run'), [at('run', 'docker.sock')]),
+    '--chdir',
+    at('run'),
+  ];
+  const program = spawn(means.path, [...args, 'sh', '-c', script], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const output: string[] = [];
   for await (const line of createInterface({ input: program.stdout })) {
-    said.push(line);
+    output.push(line);
     if (line !== 'ready') continue;
     for (const name of ['docker.sock', 'podman.sock', 'folder/later']) put(name);
     program.stdin.end('go on\n');
   }
-  assert.deepEqual(said, ['ready', 'folder link other.sock', 'other.sockfolder/later', 'shut']);
+  assert.deepEqual(output, ['ready', 'folder link other.sock', 'other.sockfolder/later', 'read-only']);
 });
 
-test('a folder that is hidden from others can be written to by the program that it is shown to', () => {
+test('a folder hidden from other programs is writable for the program that it is shown to', () => {
   const view: View = {
     ...EVERYTHING,
     hidden: [
@@ -219,11 +226,11 @@ test('a folder that is hidden from others can be written to by the program that 
     kept: [],
   };
   const command = bubblewrapCommand('bwrap', view, ['node']);
-  const shut = command.filter((_, index) => command[index - 1] === '--remount-ro');
-  assert.deepEqual(shut, ['/dev', '/run', '/home/executor']);
+  const readOnly = command.filter((_, index) => command[index - 1] === '--remount-ro');
+  assert.deepEqual(readOnly, ['/dev', '/run', '/home/executor']);
 });
 
-test('the profile for macOS lets nothing be written but what is named, and reads no quotes as its own', () => {
+test('the macOS profile allows writes only to named paths, and escapes quotes', () => {
   const view: View = {
     ...EVERYTHING,
     hidden: [{ path: '/h "x"', isFolder: true }],
@@ -254,7 +261,7 @@ test('the profile for macOS lets nothing be written but what is named, and reads
   ]);
 });
 
-test('without bubblewrap a program is started as it is, or, where walls are required, not at all', async (t) => {
+test('without bubblewrap a program starts without a sandbox, or not at all if one is required', async (t) => {
   if (process.platform !== 'linux') return t.skip('bubblewrap is for Linux');
   const program = { command: ['node'], cwd: undefined, env: {} };
   const off = new Walls('off', NO_PLACES, process.env.PATH);
@@ -273,8 +280,8 @@ test('without bubblewrap a program is started as it is, or, where walls are requ
   }
 });
 
-test('a program cannot move a folder that leads to what is hidden, or exchange a link that does, and find it in its next life', async (t) => {
-  const at = house(t);
+test('a program cannot reach hidden files in its next run by moving a parent folder or replacing a link', async (t) => {
+  const at = folders(t);
   mkdirSync(at('person', '.config', 'secret'), { recursive: true });
   writeFileSync(at('person', '.config', 'secret', 'seed'), 'the seed');
   symlinkSync(at('person', '.config'), at('settings'));
@@ -282,20 +289,22 @@ test('a program cannot move a folder that leads to what is hidden, or exchange a
   const walls = new Walls('auto', { ...NO_PLACES, hidden }, process.env.PATH);
   const reason = needsSandbox(await walls.means());
   if (reason !== false) return t.skip(reason);
-  const life = async (script: string) => {
+  const runOnce = async (script: string) => {
     const { command } = await walls.around({ command: ['/bin/sh', '-c', script], cwd: at('person'), env: {} });
     return spawnSync(command[0]!, command.slice(1), { cwd: at('person'), encoding: 'utf8' });
   };
-  const moved = await life(`mv .config away; mv ../person ../elsewhere; rm ../settings; mkdir -p ../settings/secret`);
+  const moved = await runOnce(
+    `mv .config away; mv ../person ../elsewhere; rm ../settings; mkdir -p ../settings/secret`,
+  );
   assert.match(moved.stderr, /\.config.*busy/);
   assert.match(moved.stderr, /person.*busy/);
-  const seen = await life('cat away/secret/seed .config/secret/seed; ls .config/secret');
+  const seen = await runOnce('cat away/secret/seed .config/secret/seed; ls .config/secret');
   assert.doesNotMatch(seen.stdout, /seed/);
   assert.equal(readFileSync(at('person', '.config', 'secret', 'seed'), 'utf8'), 'the seed');
 });
 
-test('a program cannot be sent to work in a hidden folder', async (t) => {
-  const at = house(t);
+test('a program cannot start in a hidden folder', async (t) => {
+  const at = folders(t);
   const walls = new Walls('auto', { ...NO_PLACES, hidden: [at('home')] }, process.env.PATH);
   const reason = needsSandbox(await walls.means());
   if (reason !== false) return t.skip(reason);

@@ -22,7 +22,7 @@ type Script = (post: Post, response: ServerResponse, nth: number) => void;
 
 const refuse = (response: ServerResponse, status: number) => void response.writeHead(status).end('{}');
 
-/** A clock a hundred times as fast where it is asked to wait a second or longer. */
+/** A clock that shortens waits of a second or more to a hundredth. */
 const hasty: Clock = {
   now: () => systemClock.now(),
   monotonic: () => systemClock.monotonic() * 100,
@@ -41,7 +41,7 @@ const report = (stage: TurnReport['stage'], change: Partial<TurnReport> = {}): T
   ...change,
 });
 
-/** An outbox in memory, a chronosd that answers by a script, and a sender between them. */
+/** An outbox in memory, a scripted chronosd, and a sender. */
 async function workbench(t: TestContext, script: Script, options: Partial<ReceiptSenderOptions> = {}) {
   const posts: Post[] = [];
   const server = createServer(async (request: IncomingMessage, response) => {
@@ -93,7 +93,7 @@ async function workbench(t: TestContext, script: Script, options: Partial<Receip
 
 const take: Script = (_, response) => void response.end('{}');
 
-test('what waits of one fire goes in one post, signed for it, in the order in which it happened', async (t) => {
+test('the waiting reports of one fire are sent in one signed post, in their order', async (t) => {
   const bench = await workbench(t, take);
   bench.put('a@1', report('turn_started'));
   bench.put('b@1', report('turn_started'));
@@ -114,7 +114,7 @@ test('what waits of one fire goes in one post, signed for it, in the order in wh
   assert.match(receipts[1]!.error as string, /^no\ufffd model/);
 });
 
-test('while chronosd is away or failing nothing is lost, and all of it arrives afterwards', async (t) => {
+test('reports survive an unavailable chronosd and arrive afterwards', async (t) => {
   const bench = await workbench(t, (_, response, nth) => {
     if (nth === 1) return void response.destroy();
     if (nth === 2) return refuse(response, 503);
@@ -128,7 +128,7 @@ test('while chronosd is away or failing nothing is lost, and all of it arrives a
   assert.deepEqual(new Set(bench.posts.map(({ fireId }) => fireId)), new Set(['a@1']));
 });
 
-test('one fire that is not taken holds up no other, and is tried again', async (t) => {
+test('a refused fire does not delay others, and is retried', async (t) => {
   let known = false;
   const bench = await workbench(t, (post, response) => {
     if (post.fireId === 'unknown@1' && !known) return refuse(response, 404);
@@ -142,7 +142,7 @@ test('one fire that is not taken holds up no other, and is tried again', async (
   await eventually('it was tried again', () => bench.left() === 0);
 });
 
-test('what will never be taken is given up: refused for good, unknown for long, too old, or of a machine that is no more', async (t) => {
+test('a report is dropped if it is refused, long unknown, too old, or of a deleted machine', async (t) => {
   const bench = await workbench(
     t,
     (post, response) => {
@@ -160,14 +160,14 @@ test('what will never be taken is given up: refused for good, unknown for long, 
   await eventually('all are given up', () => bench.left() === 0);
   assert.equal(bench.posts.length, 3);
 
-  const nobodys = await workbench(t, take, { keyOf: () => undefined });
-  nobodys.put('a@1', report('turn_started'));
-  nobodys.sender.start();
-  await eventually('it is given up', () => nobodys.left() === 0);
-  assert.equal(nobodys.posts.length, 0);
+  const ofDeletedMachine = await workbench(t, take, { keyOf: () => undefined });
+  ofDeletedMachine.put('a@1', report('turn_started'));
+  ofDeletedMachine.sender.start();
+  await eventually('it is given up', () => ofDeletedMachine.left() === 0);
+  assert.equal(ofDeletedMachine.posts.length, 0);
 });
 
-test('it counts as busy until what is new has been tried once, and no longer than a few seconds', async (t) => {
+test('the sender is busy until new reports were tried once, and for a few seconds at most', async (t) => {
   const answered: (() => void)[] = [];
   const bench = await workbench(t, (_, response) => void answered.push(() => refuse(response, 503)), {
     clock: systemClock,
@@ -184,7 +184,7 @@ test('it counts as busy until what is new has been tried once, and no longer tha
   assert.equal(bench.left(), 1);
 });
 
-test('closing tries what waits once more, and gives a chronosd that hangs two seconds', async (t) => {
+test('close retries the waiting reports once, and waits at most two seconds for chronosd', async (t) => {
   let hangs = false;
   const bench = await workbench(
     t,
@@ -213,7 +213,7 @@ test('closing tries what waits once more, and gives a chronosd that hangs two se
   assert.equal(hanging.left(), 1);
 });
 
-test('an address that is not known yet is waited for', async (t) => {
+test('the sender waits for an address that is not known yet', async (t) => {
   const bench = await workbench(t, take);
   let known = false;
   const late = await workbench(t, take, {
@@ -226,7 +226,7 @@ test('an address that is not known yet is waited for', async (t) => {
   await eventually('it was taken', () => late.left() === 0);
 });
 
-test('a receipt is kept as long as an answer may get better, and a day at most', () => {
+test('a turn report is kept while a later attempt may succeed, and for a day at most', () => {
   const resultOf = (status: number | undefined, ageMs: number) => {
     const delivery = deliveryOf(status, ageMs, 'why');
     return delivery.result === 'later' && delivery.everything ? 'all_later' : delivery.result;

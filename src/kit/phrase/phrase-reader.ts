@@ -1,6 +1,6 @@
 /**
- * The words of a phrase: reads a text part by part (a day, times, how often, how long) and refuses what it does not
- * understand. What the parts mean together is not its matter. Pure.
+ * Parses the words of a phrase part by part (a day, times, a frequency, a duration) and refuses unknown ones. It does
+ * not combine the parts. Pure.
  */
 import { nearestOf } from '../../wire/edit-distance.ts';
 import { type Day, Parts } from './parts.ts';
@@ -20,15 +20,15 @@ import {
   WEEKDAYS,
 } from './vocabulary.ts';
 
-const hasPassed = (text: string) => new PhraseError(`"${text}" has passed, and an alarm is set for what comes`);
+const hasPassed = (text: string) => new PhraseError(`"${text}" has passed; an alarm needs a future time`);
 
 export class PhraseReader {
   readonly parts = new Parts();
   readonly #tokens: Tokens;
   readonly #text: string;
-  /** What was read, in its order: days (`D`) and times of the day (`T`), neighbours as one. */
+  /** The order of the parsed parts: days (`D`) and times of day (`T`), consecutive ones merged. */
   #order = '';
-  /** How many times of the day stood before the part of the day. */
+  /** Number of times before the part of the day. */
   #timesBeforeHalf = 0;
 
   constructor(text: string) {
@@ -46,10 +46,10 @@ export class PhraseReader {
     }
     const { halfDay, times } = this.parts;
     if (this.#order.includes('DTD'))
-      throw new PhraseError(`"${this.#text}" names days, a time and days again; set an alarm for each`);
+      throw new PhraseError(`"${this.#text}" has days before and after a time; set an alarm for each`);
     if (halfDay !== undefined && times.length > 1 && this.#timesBeforeHalf > 0)
       throw new PhraseError(
-        `"${this.#text}" does not say which times are ${halfDay === 'night' ? 'at' : 'in the'} ${halfDay}; write each as in 9:00 and 21:00`,
+        `"${this.#text}" does not show which times are ${halfDay === 'night' ? 'at' : 'in the'} ${halfDay}; write each as in 9:00 and 21:00`,
       );
     return this.parts;
   }
@@ -61,31 +61,31 @@ export class PhraseReader {
   #unknown(): PhraseError {
     const { text, word } = this.#tokens.peek();
     if (ABBREVIATIONS.has(word))
-      return new PhraseError(`"${text}" can be more than one time zone; name one such as America/New_York, or UTC`);
-    if (word === 'now') return new PhraseError('an alarm is set for what comes', ['in 1 second']);
+      return new PhraseError(`"${text}" can be more than one time zone; use one such as America/New_York, or UTC`);
+    if (word === 'now') return new PhraseError('an alarm needs a future time', ['in 1 second']);
     const ordinals = ['first', 'second', 'third', 'fourth', 'last'];
     if (ordinals.includes(word) && WEEKDAY_WORDS.has(this.#tokens.word(1)))
-      return new PhraseError(`"${this.#text}": a series cannot say which ${this.#tokens.word(1)} of a month is meant`);
+      return new PhraseError(`"${this.#text}": a series cannot select one ${this.#tokens.word(1)} of a month`);
     if (word === 'yesterday' || word === 'ago' || word === 'last') return hasPassed(this.#text);
     const nearest = /^\p{L}{3,}$/u.test(word) ? nearestOf(word, KNOWN_WORDS) : undefined;
     if (nearest !== undefined && nearest !== word)
       return new PhraseError(`"${text}" is not understood; did you mean "${nearest}"?`, [], { isUnknown: true });
     return new PhraseError(
-      `"${text}" is not understood in "${this.#text}"; say it as in "tomorrow 9am", "in 2 hours", "every weekday at 9:00" or "2026-12-01 09:00"`,
+      `"${text}" is not understood in "${this.#text}"; write it as in "tomorrow 9am", "in 2 hours", "every weekday at 9:00" or "2026-12-01 09:00"`,
       [],
       { isUnknown: true },
     );
   }
 
   #setDay(day: Day): true {
-    if (this.parts.day !== undefined) throw new PhraseError(`"${this.#text}" names two days; name one`);
+    if (this.parts.day !== undefined) throw new PhraseError(`"${this.#text}" names two days; write only one`);
     this.#saw('D');
     this.parts.day = day;
     return true;
   }
 
   #setRepeat(amount: number, unit: Unit, word: string): true {
-    if (this.parts.repeat !== undefined) throw new PhraseError(`"${this.#text}" says twice how often; say it once`);
+    if (this.parts.repeat !== undefined) throw new PhraseError(`"${this.#text}" has two frequencies; write only one`);
     this.parts.repeat = { amount, unit, word };
     return true;
   }
@@ -116,7 +116,7 @@ export class PhraseReader {
     const isFromNow = found.length > 0 && this.#tokens.word() === 'from' && this.#tokens.word(1) === 'now';
     if (isFromNow) this.#tokens.at += 2;
     if (found.length > 0 && (isIn || isFromNow)) {
-      if (this.parts.ahead !== undefined) throw new PhraseError(`"${this.#text}" says twice how long; say it once`);
+      if (this.parts.ahead !== undefined) throw new PhraseError(`"${this.#text}" has two durations; write only one`);
       this.parts.ahead = found;
       return true;
     }
@@ -124,17 +124,17 @@ export class PhraseReader {
     return false;
   }
 
-  /** `2 hours`, which does not say from when; `17h`, which is a time for some. */
+  /** `2 hours` without a start; `17h`, which may be a time. */
   #bareDuration(): boolean {
     const amount = this.#tokens.number();
     const unit = this.#tokens.unit(1);
     if (amount === undefined || unit === undefined || this.#tokens.word() === 'a' || this.#tokens.word() === 'an')
       return false;
     if (this.#tokens.word(2) === 'ago') throw hasPassed(this.#text);
-    const said = `${this.#tokens.word()} ${this.#tokens.word(1)}`;
+    const duration = `${this.#tokens.word()} ${this.#tokens.word(1)}`;
     const isHour = this.#tokens.word(1) === 'h' && Number.isInteger(amount) && amount < 24;
-    const choices = [`in ${said}`, ...(isHour ? [`${amount}:00`] : [])];
-    throw new PhraseError(`"${said}" does not say from when`, choices, {
+    const choices = [`in ${duration}`, ...(isHour ? [`${amount}:00`] : [])];
+    throw new PhraseError(`"${duration}" does not have a start`, choices, {
       replaces: new RegExp(`(?:\\bat )?\\b${this.#tokens.word()} ?${this.#tokens.word(1)}\\b`, 'i'),
     });
   }
@@ -151,7 +151,7 @@ export class PhraseReader {
     if (!isEvery) return false;
     if (this.#monthEnd()) return this.parts.repeat !== undefined || this.#setRepeat(1, 'month', 'month');
     if (Object.hasOwn(HALF_DAYS, this.#tokens.word())) {
-      // The part of the day is read again for the hour.
+      // The part of the day is parsed again for the hour.
       return this.#setRepeat(1, 'day', this.#tokens.word());
     }
     const isOther = this.#tokens.accept('other', 'second');
@@ -162,14 +162,14 @@ export class PhraseReader {
       return this.#setRepeat(amount ?? 1, unit, unit);
     }
     if (isOther)
-      throw new PhraseError(`"${this.#text}" cannot be kept on the calendar: a series has every one or none`);
+      throw new PhraseError(`"${this.#text}" is not possible on the calendar: a series cannot skip days or weeks`);
     // `every 24 december`, `every 1st of the month`.
     const before = this.#tokens.at;
     if (this.#date()) return this.#setRepeat(1, 'year', 'year');
     this.#tokens.at = before;
     if (this.#monthDay()) return this.#setRepeat(1, 'month', 'month');
     if (this.#tokens.isAtEnd())
-      throw new PhraseError(`"${this.#text}" does not say how often`, ['every day at 9:00', 'every hour']);
+      throw new PhraseError(`"${this.#text}" does not have a frequency`, ['every day at 9:00', 'every hour']);
     throw this.#unknown();
   }
 
@@ -183,7 +183,7 @@ export class PhraseReader {
       return DAY_GROUPS[name];
     }
     const weekday = WEEKDAY_WORDS.get(name);
-    // A plural is written out: `suns` is no day.
+    // Plurals must be complete words: `suns` is not a day.
     if (weekday === undefined || (!isEvery && WEEKDAYS[weekday] !== name)) return undefined;
     this.#tokens.at++;
     return [weekday, ...this.#moreWeekdays(weekday)];
@@ -227,19 +227,20 @@ export class PhraseReader {
       this.#tokens.at = start;
       throw this.#unknown();
     }
-    if (this.parts.hours !== undefined) throw new PhraseError(`"${this.#text}" names two spans of hours; name one`);
+    if (this.parts.hours !== undefined)
+      throw new PhraseError(`"${this.#text}" has two ranges of hours; write only one`);
     if (from.minute !== 0 || to.minute !== 0)
-      throw new PhraseError(`"${this.#text}": hours of the day begin and end with a whole hour, as in "from 9 to 17"`);
+      throw new PhraseError(`"${this.#text}": a range of hours begins and ends at a whole hour, as in "from 9 to 17"`);
     const [first, last] = [from, to].map((time) => (time.as === 'bare' ? time.hour : hourOf(time, undefined))) as [
       number,
       number,
     ];
-    // `1 to 5`, `1 to 5pm`: the first hour can be one of the morning or of the afternoon.
+    // `1 to 5`, `1 to 5pm`: the first hour may be in the morning or in the afternoon.
     const untilEvening = to.as === 'half' ? last : last + 12;
     const isEarly = to.as === 'half' ? first > 0 && first + 12 < last : first > 0 && first <= 8 && first < last;
     if (from.as === 'bare' && isEarly && (to.as === 'half' || (to.as === 'bare' && last < 12)))
       throw new PhraseError(
-        `"${this.#text}": hours from ${first} on can be two spans`,
+        `"${this.#text}": hours from ${first} can be two ranges`,
         [`from ${first}:00 to ${last}:00`, `from ${first + 12}:00 to ${untilEvening}:00`],
         { replaces: this.#tokens.writtenSince(start) },
       );
@@ -309,7 +310,7 @@ export class PhraseReader {
     const isMonth = ['the', 'this', 'next', 'every', 'each'].includes(word) && this.#tokens.word(1) === 'month';
     if (isMonth) this.#tokens.at += 2;
     else if (!isRepeated)
-      throw new PhraseError(`"${this.#text}" does not say the last day of what`, ['last day of this month'], {
+      throw new PhraseError(`"${this.#text}" does not name the month of the last day`, ['last day of this month'], {
         replaces: /(?:the )?last day(?: of)?/i,
       });
     if (word === 'every' || word === 'each') this.#setRepeat(1, 'month', 'month');
@@ -319,7 +320,7 @@ export class PhraseReader {
   #setHalf(half: HalfDay): true {
     const { halfDay } = this.parts;
     if (halfDay !== undefined && halfDay !== half)
-      throw new PhraseError(`"${this.#text}" names two parts of the day; name one`);
+      throw new PhraseError(`"${this.#text}" has two parts of the day; write only one`);
     this.parts.halfDay = half;
     this.#timesBeforeHalf = this.parts.times.length;
     return true;
@@ -334,14 +335,14 @@ export class PhraseReader {
     return this.#setHalf(half);
   }
 
-  /** `and 10` beside a day of the month: a day for some, an hour for others. @throws PhraseError for one */
+  /** Refuses `and 10` beside a day of the month: it may be a day or an hour. @throws PhraseError */
   #refuseDayOrHour(joint: number, number: number): void {
     if (!['and', ','].includes(this.#tokens.word(joint)) || !/^\d{1,2}$/.test(this.#tokens.word(number))) return;
     if (number > joint && ['am', 'pm', "o'clock", 'st', 'nd', 'rd', 'th'].includes(this.#tokens.word(number + 1)))
       return;
-    const said = this.#tokens.word(number);
+    const dayOrHour = this.#tokens.word(number);
     throw new PhraseError(
-      `"${said}" in "${this.#text}" can be a day or an hour; write an hour as ${said}:00, and set an alarm for each day`,
+      `"${dayOrHour}" in "${this.#text}" can be a day or an hour; write an hour as ${dayOrHour}:00, and set an alarm for each day`,
     );
   }
 
@@ -359,7 +360,7 @@ export class PhraseReader {
     if (month !== undefined) {
       const day = this.#tokens.ordinal(1);
       if (day === undefined)
-        throw new PhraseError(`"${this.#text}" names a month without a day; write one such as "${MONTHS[month]} 1"`);
+        throw new PhraseError(`"${this.#text}" has a month without a day; write one such as "${MONTHS[month]} 1"`);
       this.#tokens.at += 1 + day.length;
       const year = this.#tokens.year();
       this.#refuseDayOrHour(0, 1);
@@ -378,7 +379,7 @@ export class PhraseReader {
   #numericDate([text, one, mark, other, year]: [string, string, string, string, string | undefined]): boolean {
     const [first, second] = [Number(one), Number(other)];
     const isDay = (month: number, date: number) => calendarDay(2024, month, date) !== undefined;
-    // `9.30` is a time for some and a day for others; `24.12` and `24.12.` are days.
+    // `9.30` may be a time or a day; `24.12` and `24.12.` are days.
     const isTime = first < 24 && second < 60 && other.length === 2 && !text.endsWith('.');
     if (mark === '.' && year === undefined && isTime)
       throw new PhraseError(

@@ -7,22 +7,26 @@ import { readYaml } from './placed-yaml.ts';
 const lines = (text: string) =>
   readYaml(text).problems.map(({ line, column, sentence }) => `${line}:${column}: ${sentence}`);
 
-describe('YAML with its places', () => {
-  test('knows where a value stands and where its name does', () => {
+describe('YAML with positions', () => {
+  test('has the positions of values and of their names', () => {
     const yaml = readYaml('one:\n  - {name: a, to: "18:30"}\n  - {name: 0500}\n');
     assert.deepEqual(yaml.place(['one', 0, 'to']), { line: 2, column: 19 });
     assert.deepEqual(yaml.place(['one', 0, 'to'], true), { line: 2, column: 15 });
-    assert.deepEqual(yaml.place(['one', 0, 'gone', 'further'], true), { line: 2, column: 5 }, 'the nearest around it');
+    assert.deepEqual(
+      yaml.place(['one', 0, 'gone', 'further'], true),
+      { line: 2, column: 5 },
+      'the nearest enclosing value',
+    );
     assert.deepEqual(yaml.place(['one'], true), { line: 1, column: 1 });
     assert.deepEqual([yaml.source(['one', 1, 'name']), yaml.source(['one', 0])], ['0500', undefined]);
   });
 
-  test('tells what nobody can read from what is read otherwise than people do', () => {
+  test('distinguishes invalid text from ambiguous values', () => {
     const [broken] = readYaml('a: [1\nb: 2').problems;
     assert.equal(broken?.broken, true);
-    const odd = readYaml('a:\n  - &x yes\n  - *x\n1: 2\n# \u200b');
+    const ambiguous = readYaml('a:\n  - &x yes\n  - *x\n1: 2\n# \u200b');
     assert.deepEqual(
-      odd.problems.map(({ broken, path, line }) => [broken, path, line]),
+      ambiguous.problems.map(({ broken, path, line }) => [broken, path, line]),
       [
         [false, undefined, 5],
         [false, ['a', 0], 2],
@@ -33,7 +37,7 @@ describe('YAML with its places', () => {
     );
   });
 
-  test('says of what is nested too deep just that, however deep it is', () => {
+  test('reports only the nesting depth for text that is nested too deep', () => {
     for (const depth of [22, 300, 5000, 50_000])
       for (const text of [`${'['.repeat(depth)}${']'.repeat(depth)}`, `${'- '.repeat(depth)}x`]) {
         const found = lines(text);
@@ -43,7 +47,7 @@ describe('YAML with its places', () => {
     assert.deepEqual(lines(`${'['.repeat(20)}${']'.repeat(20)}`), []);
   });
 
-  test('calls a name that stands twice in one mapping broken, and finds it among very many', () => {
+  test('reports a duplicate name in a mapping as broken, also among many names', () => {
     const many = Array.from({ length: 20_000 }, (_, at) => `k${at}: 1\n`).join('');
     assert.deepEqual(lines(`${many}k7: 2`), ['20001:1: Map keys must be unique; "k7" is not']);
     assert.deepEqual(
@@ -52,7 +56,7 @@ describe('YAML with its places', () => {
     );
   });
 
-  test('places every problem of whatever it is given', () => {
+  test('gives every problem a position, for any text', () => {
     fc.assert(
       fc.property(fc.string({ unit: anyCharacter }), (text) => {
         for (const line of lines(text)) assert.match(line, /^[1-9]\d*:[1-9]\d*: ./);
