@@ -176,7 +176,7 @@ export function warnOfUnknown(
         ? `it belongs under ${home}`
         : meant !== undefined
           ? `did you mean ${meant}?`
-          : 'it is unknown';
+          : 'this field does not exist';
     field.warn(`unknown field ${showValue(field.name)}; ${remedy}`);
   }
 }

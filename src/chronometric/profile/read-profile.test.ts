@@ -53,7 +53,7 @@ chronometric:
     assert.deepEqual(
       problems.map(({ line, severity, sentence }) => [line, severity, sentence]),
       [
-        [2, 'warning', 'unknown field "privacy.other"; it is not read here'],
+        [2, 'warning', 'unknown field "privacy.other"; this field does not exist'],
         // In a label it may be meant, but nobody sees it.
         [18, 'warning', problems[1]!.sentence],
       ],
@@ -179,7 +179,7 @@ chronometric:
       ['zones: [midday]', /must be zones with their windows/],
       [
         'zones: {midday: "11:30-14:00", morning_peak: "05:00-12:00"}',
-        /^2:48 error .*morning_peak lies over .*midday \(line 2\) at 11:30-12:00/,
+        /^2:48 error .*morning_peak overlaps .*midday \(line 2\) at 11:30-12:00/,
       ],
       [
         'zones: {midday: "13:00-14:00"}',
