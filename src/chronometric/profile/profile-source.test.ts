@@ -109,7 +109,7 @@ describe('a profile on the disk', () => {
     const cases: [() => void, RegExp][] = [
       [() => mkdirSync(path), /it is a folder/],
       [() => symlinkSync('nowhere', path), /it is a link to a missing file/],
-      [() => symlinkSync('profile.yaml', path), /it is a link that leads back to itself/],
+      [() => symlinkSync('profile.yaml', path), /it is a link to itself/],
       [() => writeFileSync(path, Uint8Array.of(0x61, 0xff)), /it must be UTF-8 text/],
       [() => writeFileSync(path, '#'.repeat(64 * 1024 + 1)), /it has more than the 64 KiB/],
       [() => sparse(path), /it has more than the 64 KiB/],

@@ -183,7 +183,7 @@ chronometric:
       ],
       [
         'zones: {midday: "13:00-14:00"}',
-        /^2:3 warning chronometric\.zones leaves 12:00-13:00 in no zone, which counts as night_owl/,
+        /^2:3 warning chronometric\.zones leaves 12:00-13:00 without a zone, which counts as night_owl/,
       ],
       [
         'zones: {morning_peak: "06:00-12:00", night_owl_caution: "22:00-05:00"}',
