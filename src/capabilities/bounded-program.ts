@@ -12,7 +12,7 @@ const FLOOD_BYTES = 16 * 1024 * 1024;
 const PIPES_MS = 200;
 /**
  * Each round ends what was there; what starts others as fast as it is ended is given up after these. With the pauses
- * of {@link sweepRoom}, what has been ended has at least eight seconds to be gone.
+ * of {@link endLeftProcesses}, what has been ended has at least eight seconds to be gone.
  */
 const SWEEPS = 200;
 const LONGEST_PAUSE_MS = 50;
@@ -27,8 +27,8 @@ export type ProgramRun = {
   /** What is kept of stdout and stderr each: the beginning and the end. */
   keptBytes: number;
   signal?: AbortSignal | undefined;
-  /** Everything else that runs in the room is ended with it; see {@link isInRoom}. */
-  isInRoom?: boolean;
+  /** Everything else that runs in the room is ended with it; see {@link isSandboxed}. */
+  isSandboxed?: boolean;
 };
 
 export type ProgramEnd = {
@@ -44,7 +44,7 @@ export type ProgramEnd = {
 };
 
 /** Keeps the beginning and the end of a stream. */
-class Kept {
+class BoundedOutput {
   readonly #most: number;
   #head = Buffer.alloc(0);
   #tail = Buffer.alloc(0);
@@ -85,7 +85,7 @@ function parentOf(pid: number): number | undefined {
  *
  * @param told what {@link ROOM_VARIABLE} says
  */
-export function isInRoom(told: string | undefined): boolean {
+export function isSandboxed(told: string | undefined): boolean {
   try {
     return told === '1' && process.platform === 'linux' && readFileSync('/proc/1/comm', 'utf8').trim() === 'bwrap';
   } catch {
@@ -98,7 +98,7 @@ export function isInRoom(told: string | undefined): boolean {
  *
  * @returns how many were seen
  */
-async function sweepRoom(clock: Clock): Promise<number> {
+async function endLeftProcesses(clock: Clock): Promise<number> {
   const spared = new Set<number>();
   for (let pid: number | undefined = process.pid; pid !== undefined && pid > 0; pid = parentOf(pid)) spared.add(pid);
   const found = new Set<number>();
@@ -147,7 +147,7 @@ function end(target: number): void {
 export async function runBounded(clock: Clock, run: ProgramRun): Promise<ProgramEnd> {
   const { command, cwd, env, timeoutMs, keptBytes, signal } = run;
   const [program, ...args] = command;
-  const [stdout, stderr] = [new Kept(keptBytes), new Kept(keptBytes)];
+  const [stdout, stderr] = [new BoundedOutput(keptBytes), new BoundedOutput(keptBytes)];
   let ended: ProgramEnd['ended'];
   const child = spawn(program, args, { cwd, env, stdio: ['ignore', 'pipe', 'pipe'], detached: true });
   const endGroup = () => {
@@ -157,7 +157,7 @@ export async function runBounded(clock: Clock, run: ProgramRun): Promise<Program
     ended ??= why;
     endGroup();
   };
-  const keep = (kept: Kept) => (chunk: Buffer) => {
+  const keep = (kept: BoundedOutput) => (chunk: Buffer) => {
     kept.add(chunk);
     if (stdout.bytes + stderr.bytes > FLOOD_BYTES) giveUp('flood');
   };
@@ -174,7 +174,7 @@ export async function runBounded(clock: Clock, run: ProgramRun): Promise<Program
       child.once('exit', (exit, exitSignal) => resolve([exit, exitSignal]));
     });
     endGroup();
-    const left = run.isInRoom ? await sweepRoom(clock) : 0;
+    const left = run.isSandboxed ? await endLeftProcesses(clock) : 0;
     const late = new Promise<void>((resolve) => clock.after(PIPES_MS, resolve));
     await Promise.race([closed, late]);
     child.stdout.destroy();

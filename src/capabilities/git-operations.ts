@@ -25,18 +25,20 @@ export type Job =
   | ({ operation: 'pull'; url: string; branch: string } & At)
   | ({ operation: 'push'; url: string; branch: string } & At);
 
-export type Place = {
+export type GitContext = {
   /** The workspace: its path, and the file system beneath it. */
   root: string;
   files: Beneath;
   http: git.HttpClient;
 };
 
-type Operations = { [K in Job['operation']]: (job: Extract<Job, { operation: K }>, place: Place) => Promise<string> };
+type Operations = {
+  [K in Job['operation']]: (job: Extract<Job, { operation: K }>, place: GitContext) => Promise<string>;
+};
 
 /** @returns what the tool answers */
-export function perform(job: Job, place: Place): Promise<string> {
-  return (OPERATIONS[job.operation] as (job: Job, place: Place) => Promise<string>)(job, place);
+export function perform(job: Job, place: GitContext): Promise<string> {
+  return (OPERATIONS[job.operation] as (job: Job, place: GitContext) => Promise<string>)(job, place);
 }
 
 /**
@@ -55,12 +57,12 @@ function within(root: string, folder: string, given: string, what: string): stri
   return inside;
 }
 
-async function open({ folder = '.' }: At, { root, files }: Place) {
+async function open({ folder = '.' }: At, { root, files }: GitContext) {
   const repository = await Repository.find(files, within(root, '', folder, 'folder'));
   return { repository, workTree: await WorkTree.open(repository) };
 }
 
-const pathsOf = ({ root }: Place, repository: Repository, paths: readonly string[] | undefined) =>
+const pathsOf = ({ root }: GitContext, repository: Repository, paths: readonly string[] | undefined) =>
   paths?.map((path) => within(root, repository.folder, path, 'paths'));
 
 async function diffText(
@@ -97,7 +99,7 @@ async function requireDescendant(repository: Repository, oid: string, ancestor: 
   );
 }
 
-async function fetchBranch(repository: Repository, { http }: Place, url: string, branch: string | undefined) {
+async function fetchBranch(repository: Repository, { http }: GitContext, url: string, branch: string | undefined) {
   const singleBranch = branch !== undefined;
   const ref = branch && `refs/heads/${branch}`;
   const options = { http, url, remote: 'origin', corsProxy: '', tags: false, singleBranch };

@@ -19,7 +19,7 @@ const BRANCH_REFERENCE =
   /^refs\/heads\/(?!.*(?:\.\.|@\{|\/\/|\/\.|\.lock(?:\/|$)))[^\0-\x20\x7f~^:?*[\\.-][^\0-\x20\x7f~^:?*[\\]*(?<![./])$/;
 
 /** Each leads out of the repository, or to a layout that is not read here. */
-const LEADING_OUT = ['commondir', 'config.worktree', 'objects/info/alternates', 'objects/info/http-alternates'];
+const UNSUPPORTED_FILES = ['commondir', 'config.worktree', 'objects/info/alternates', 'objects/info/http-alternates'];
 
 export type Mode = '100644' | '100755' | '120000' | '160000';
 export type Blob = { readonly oid: string; readonly mode: Mode };
@@ -150,7 +150,7 @@ export class Repository {
   }
 
   async #inspect(): Promise<void> {
-    for (const name of LEADING_OUT)
+    for (const name of UNSUPPORTED_FILES)
       if (this.files.kind(`${this.gitdir}/${name}`) !== undefined)
         refuse(`this repository is not used: its .git/${name} leads out of it`);
     for (const name of ['config', 'HEAD', 'index', 'info', 'objects', 'refs'])

@@ -8,7 +8,7 @@ import { type Clock, systemClock } from '../kit/clock/clock.ts';
 import type { Resolve } from '../kit/http/guarded-lookup.ts';
 import type { Logger } from '../kit/log/log.ts';
 import { type ServedConnection, serveUntilHangUp } from '../kit/mcp/serve.ts';
-import { isInRoom } from './bounded-program.ts';
+import { isSandboxed } from './bounded-program.ts';
 import { addFetch } from './fetch.ts';
 import { addGit } from './git.ts';
 import { Remotes } from './git-remote.ts';
@@ -74,7 +74,13 @@ export function startCapability(options: CapabilityOptions): ServedConnection {
     shell() {
       const workspace = new Workspace(options.workspace ?? '');
       return (server) =>
-        addShell(server, { clock, workspace, path, isOpen: options.isOpen ?? false, isInRoom: isInRoom(options.room) });
+        addShell(server, {
+          clock,
+          workspace,
+          path,
+          isOpen: options.isOpen ?? false,
+          isSandboxed: isSandboxed(options.room),
+        });
     },
   };
   const add = adders[name]();

@@ -32,14 +32,14 @@ const endSchema = z.object({
   left_processes: z.int(),
 });
 
-const WORDS = {
+const END_TEXT = {
   timeout: 'it was ended because its time was over',
   flood: 'it was ended because it wrote too much',
   cancelled: 'it was called off',
 };
 
-function wordsOf({ code, signal, ended, stdout, stderr, left }: ProgramEnd): string {
-  const how = ended ? WORDS[ended] : signal ? `it was ended by ${signal}` : `exit code ${code}`;
+function resultText({ code, signal, ended, stdout, stderr, left }: ProgramEnd): string {
+  const how = ended ? END_TEXT[ended] : signal ? `it was ended by ${signal}` : `exit code ${code}`;
   const behind = left > 0 ? `; ${left} processes that it left behind were ended` : '';
   return [`[${how}${behind}]`, stdout, stderr && `[stderr]\n${stderr}`].filter(Boolean).join('\n');
 }
@@ -52,15 +52,15 @@ export type ShellOptions = {
   /** Whether commands may run although there is no room. */
   isOpen: boolean;
   /** Whether this process is in a room. */
-  isInRoom: boolean;
+  isSandboxed: boolean;
 };
 
 /** Adds the tool to a server. */
-export function addShell(server: McpServer, { clock, workspace, path, isOpen, isInRoom }: ShellOptions): void {
+export function addShell(server: McpServer, { clock, workspace, path, isOpen, isSandboxed }: ShellOptions): void {
   /** One after the other: what a command leaves behind is ended with it. */
   let last: Promise<unknown> = Promise.resolve();
   const run = async (given: z.output<typeof schema>, signal: AbortSignal) => {
-    if (!isInRoom && !isOpen)
+    if (!isSandboxed && !isOpen)
       throw new ReveilleError(
         'unavailable',
         'no command was run: there are no walls around the shell here; install bubblewrap, or set REVEILLE_SHELL_WITHOUT_WALLS=1 to run commands as the user of the executor',
@@ -70,11 +70,11 @@ export function addShell(server: McpServer, { clock, workspace, path, isOpen, is
     const command: readonly [string, ...string[]] = [
       '/bin/sh',
       '-c',
-      ...(isInRoom ? [WITH_BOUND, 'sh'] : []),
+      ...(isSandboxed ? [WITH_BOUND, 'sh'] : []),
       given.command,
     ];
     return runBounded(clock, {
-      ...{ command, cwd, timeoutMs, signal, isInRoom },
+      ...{ command, cwd, timeoutMs, signal, isSandboxed: isSandboxed },
       env: cleanVariables(workspace, path),
       keptBytes: KEPT_BYTES,
     });
@@ -95,7 +95,7 @@ export function addShell(server: McpServer, { clock, workspace, path, isOpen, is
       const ending = await turn;
       const { code, signal: by, ended, stdout, stderr, left } = ending;
       return {
-        content: [{ type: 'text', text: wordsOf(ending) }],
+        content: [{ type: 'text', text: resultText(ending) }],
         structuredContent: {
           exit_code: code,
           signal: by,

@@ -37,7 +37,7 @@ export type NotifyConfig = {
 export type ExecutorConfig = {
   readonly host: string;
   readonly port: number;
-  readonly door: Door;
+  readonly listener: Door;
   /** `Host` values that pass besides loopback names and `host`. */
   readonly allowedHosts: readonly string[];
   readonly dataDir: string;
@@ -268,7 +268,7 @@ export function parseExecutorConfig(settings: Settings): ExecutorConfig {
   return Object.freeze({
     host: read.EXECUTOR_HOST,
     port: read.EXECUTOR_PORT,
-    door: parseDoor('EXECUTOR', read.EXECUTOR_HOST, settings),
+    listener: parseDoor('EXECUTOR', read.EXECUTOR_HOST, settings),
     allowedHosts: hostNames(read.EXECUTOR_ALLOWED_HOSTS),
     dataDir: dataDirOf(read),
     token,

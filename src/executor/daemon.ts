@@ -13,11 +13,11 @@ import type { Walls } from '../kit/process/separation.ts';
 import { labelSchema, ownerOf } from '../wire/did.ts';
 import type { ReveilleError } from '../wire/errors.ts';
 import type { Settings } from '../wire/settings.ts';
+import { type BackgroundToolbox, backgroundToolbox } from './background-toolbox.ts';
 import { type Compiler, offlineCompiler } from './compile/compiler.ts';
 import type { ExecutorConfig } from './config.ts';
 import { startExecutorServer } from './http/server.ts';
 import { openJournal } from './journal/journal.ts';
-import { type LateToolbox, lateToolbox } from './late-toolbox.ts';
 import { createExecutorOutbox } from './outbox/outbox.ts';
 import { type ReadPolicy, readPolicy } from './policy/read-policy.ts';
 import { loadSigningKey } from './receipt/signing-key.ts';
@@ -109,7 +109,7 @@ function compilerOf(
  * @throws ReveilleError `conflict` naming each difference; `invalid_request` for a manifest that is wrong; what is told to
  *   `onNoTools`, where somebody is to be told
  */
-async function checkTools(toolbox: LateToolbox, options: ExecutorOptions, variables: Settings): Promise<void> {
+async function checkTools(toolbox: BackgroundToolbox, options: ExecutorOptions, variables: Settings): Promise<void> {
   const { config, clock, onNoTools } = options;
   const { mustStart } = await import('./tools/create-toolbox.ts');
   if (!mustStart(config.manifest, { ...variables, EXECUTOR_WORKSPACE: config.workspace })) return;
@@ -142,7 +142,7 @@ export async function startExecutor(options: ExecutorOptions): Promise<RunningEx
   };
   const known = { ...variables, ...ofChronos, MATRIX_AGENT_KEYS: config.agentKeysDir };
   let isReady = false;
-  const toolbox = lateToolbox({
+  const toolbox = backgroundToolbox({
     manifest,
     log,
     onFailure: (error) => isReady && onNoTools?.(error),
@@ -155,7 +155,7 @@ export async function startExecutor(options: ExecutorOptions): Promise<RunningEx
           workspace,
           limits: config.limits,
           variables: known,
-          walls: options.walls,
+          sandbox: options.walls,
           dataDir,
           clock,
           log,

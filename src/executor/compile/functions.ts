@@ -64,7 +64,7 @@ export const CLARIFY_SCHEMA: ToolSchema = {
 };
 
 /** Whether a tool only looks, so that it may be used before anybody has agreed to anything. */
-export function isForLooking({ surface, sideEffectClass, definition }: RailTool): boolean {
+export function isLookupTool({ surface, sideEffectClass, definition }: RailTool): boolean {
   if (surface !== 'natural') return false;
   if (sideEffectClass !== undefined) return sideEffectClass === 'read';
   return definition.annotations?.readOnlyHint === true;
@@ -80,7 +80,7 @@ function splitName(name: string): [string, string] {
 /** The tools that only look, by the names of their functions. Of two that would share one, neither is there. */
 export function lookupFunctions(tools: readonly RailTool[]): ReadonlyMap<string, RailTool> {
   const byName = new Map<string, RailTool | undefined>();
-  for (const tool of tools.filter(isForLooking)) {
+  for (const tool of tools.filter(isLookupTool)) {
     const name = functionName(...splitName(tool.name));
     byName.set(name, byName.has(name) || name === SUBMIT || name === CLARIFY ? undefined : tool);
   }

@@ -75,7 +75,7 @@ type Leaf = {
 
 const escaped = (name: string) => name.replaceAll('~', '~0').replaceAll('/', '~1');
 
-function kindOf(name: string, value: string | number, place: Place | undefined): Leaf['kind'] {
+function kindOf(name: string, value: string | number, place: SchemaPosition | undefined): Leaf['kind'] {
   if (place === undefined) return 'people';
   if (isListed(place, value)) return 'listed';
   if (typeof value === 'number' && SPAN.test(name)) return 'span';
@@ -87,7 +87,7 @@ function kindOf(name: string, value: string | number, place: Place | undefined):
  *
  * @param place `undefined` where there is no schema and all is for people
  */
-function leavesOf(value: unknown, place: Place | undefined, at: string, name: string): Leaf[] {
+function leavesOf(value: unknown, place: SchemaPosition | undefined, at: string, name: string): Leaf[] {
   if (value === null || value === '' || typeof value === 'boolean') return [];
   // A reference to an earlier result: there is no value yet, and whoever is asked is told where it came from.
   if (place !== undefined && typeof value === 'object' && Object.hasOwn(value, '$ref')) return [];
@@ -114,7 +114,7 @@ const lastOf = (origins: readonly Origin[]) =>
 
 const originOf = ({ kind, tool }: Source): Origin => ({ kind, ...(tool === undefined ? {} : { tool }) });
 
-function textStandsIn({ words }: Source, value: string, kind: Leaf['kind']): boolean {
+function occursIn({ words }: Source, value: string, kind: Leaf['kind']): boolean {
   // As a number it is not found in `5 million`.
   if (kind !== 'people' && DECIMAL_TEXT.test(value)) return words.hasNumber(value);
   if (words.has(value)) return true;
@@ -122,17 +122,17 @@ function textStandsIn({ words }: Source, value: string, kind: Leaf['kind']): boo
 }
 
 /** Where a leaf comes from; `undefined` when it stands nowhere. */
-function groundOf({ place, value, kind }: Leaf, given: readonly Source[]): Origin | undefined {
+function groundingOf({ place, value, kind }: Leaf, given: readonly Source[]): Origin | undefined {
   if (kind === 'forced' || kind === 'chosen') return { kind: 'schema' };
   const sources = given.filter((source) => source.kind !== 'conversation' || place.endsWith('/conversation_id'));
   const source = sources.find((candidate) =>
     typeof value === 'number'
       ? candidate.words.hasNumber(String(value)) || (kind === 'span' && candidate.words.hasSeconds(value))
-      : textStandsIn(candidate, value, kind),
+      : occursIn(candidate, value, kind),
   );
   if (source !== undefined) return originOf(source);
   if (kind !== 'people' || typeof value === 'number' || value.length > LONGEST_COMPOSED) return undefined;
-  const parts = textsInWords(value).map(({ text, plain }) =>
+  const parts = textParts(value).map(({ text, plain }) =>
     sources.find(({ words }) => words.has(text) || (plain && words.hasInAnyCase(text))),
   );
   if (parts.length === 0 || parts.includes(undefined)) return undefined;
@@ -169,7 +169,7 @@ function problemsOfLeaves(leaves: readonly Leaf[], place: string, sources: reado
     const at = `${place}${leaf.place} ${shown(leaf.value)}`;
     const why = typeof leaf.value === 'string' && leaf.kind !== 'forced' ? misleading(leaf.value) : undefined;
     if (why !== undefined) return [`${at} ${why}`];
-    return groundOf(leaf, sources) === undefined ? [`${at} ${NOWHERE}`] : [];
+    return groundingOf(leaf, sources) === undefined ? [`${at} ${NOWHERE}`] : [];
   });
 }
 
@@ -181,7 +181,7 @@ function namesBelow(value: unknown): string[] {
 }
 
 /** Whether the same moment stands in a source, in whatever zone. */
-function standsAsInstant(instant: string, sources: readonly Source[]): boolean {
+function occursAsInstant(instant: string, sources: readonly Source[]): boolean {
   const at = parseInstant(instant);
   return sources.some(({ words }) => words.instants.some((text) => parseInstant(text) === at));
 }
@@ -199,7 +199,7 @@ function problemsForPeople(intent: Intent, sources: readonly Source[]): string[]
   }
   const { deadline } = intent;
   if (deadline !== undefined) {
-    if (!standsAsInstant(deadline, sources))
+    if (!occursAsInstant(deadline, sources))
       problems.push(`deadline ${shown(deadline)} ${NOWHERE}; leave it out, or ask for it`);
   }
   return problems;
@@ -215,7 +215,7 @@ function problemsOfNode({ node, place }: Located, sources: readonly Source[], to
   if (node.kind === 'call') return problemsOfLeaves(leavesOfCall(node, tools), `${place}.args`, sources);
   if (node.kind !== 'wait') return [];
   if (node.until !== undefined)
-    return standsAsInstant(node.until, sources) ? [] : [`${place}.until ${shown(node.until)} ${NOWHERE}`];
+    return occursAsInstant(node.until, sources) ? [] : [`${place}.until ${shown(node.until)} ${NOWHERE}`];
   if (sources.some(({ words }) => words.hasSeconds(node.seconds!))) return [];
   return [`${place}.seconds ${node.seconds} stands nowhere, neither as seconds nor as minutes, hours or days`];
 }
@@ -247,7 +247,7 @@ export function provenanceOf(intent: Intent, material: Material, tools: Tools): 
   return nodesOf(intent.plan).flatMap(({ node }) => {
     if (node.kind !== 'call') return [];
     return leavesOfCall(node, tools).map((leaf): Provenance => {
-      const { kind = 'nowhere', tool } = groundOf(leaf, sources) ?? {};
+      const { kind = 'nowhere', tool } = groundingOf(leaf, sources) ?? {};
       const about = { node_id: node.id, place: leaf.place, value: String(leaf.value), from: kind } as const;
       return tool === undefined ? about : { ...about, tool };
     });
@@ -268,7 +268,7 @@ type TextPart = {
  * The parts of a text. Neighbours that are no plain words (`DE89 3704 0044`) stay together as they stand: put together
  * from pieces they would be a value that nobody has written.
  */
-function textsInWords(text: string): readonly TextPart[] {
+function textParts(text: string): readonly TextPart[] {
   const parts: { start: number; end: number; plain: boolean }[] = [];
   for (const { 0: word, index } of text.matchAll(/\S+/gu)) {
     const bare = word.replace(AROUND, '');
@@ -285,7 +285,7 @@ function textsInWords(text: string): readonly TextPart[] {
 type Schema = Readonly<Record<string, unknown>>;
 
 /** The schemas that may apply at one place: those behind references and in alternatives as well. */
-export type Place = { readonly root: Schema; readonly schemas: readonly Schema[] };
+export type SchemaPosition = { readonly root: Schema; readonly schemas: readonly Schema[] };
 
 const isObject = (value: unknown): value is Schema =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
@@ -293,7 +293,7 @@ const isObject = (value: unknown): value is Schema =>
 /** How many schemas are looked at for one place; schemas can refer to themselves. */
 const MOST_SCHEMAS = 64;
 
-function gather(given: readonly unknown[], root: Schema): Place {
+function gather(given: readonly unknown[], root: Schema): SchemaPosition {
   const schemas = new Set<Schema>();
   const visit = (schema: unknown) => {
     if (!isObject(schema) || schemas.has(schema) || schemas.size === MOST_SCHEMAS) return;
@@ -319,10 +319,10 @@ function decodedPointer(reference: string): string {
 }
 
 /** The arguments as a whole. */
-const wholeOf = (root: Schema): Place => gather([root], root);
+const wholeOf = (root: Schema): SchemaPosition => gather([root], root);
 
 /** The place of a field, and whether the schema names that field. */
-function fieldOf({ root, schemas }: Place, name: string): { place: Place; named: boolean } {
+function fieldOf({ root, schemas }: SchemaPosition, name: string): { place: SchemaPosition; named: boolean } {
   const own = (schema: Schema) =>
     isObject(schema.properties) && Object.hasOwn(schema.properties, name) ? schema.properties[name] : undefined;
   const known = schemas.map(own).filter((schema) => schema !== undefined);
@@ -331,7 +331,7 @@ function fieldOf({ root, schemas }: Place, name: string): { place: Place; named:
 }
 
 /** The place of an entry of a list. */
-export function entryOf({ root, schemas }: Place, index: number): Place {
+export function entryOf({ root, schemas }: SchemaPosition, index: number): SchemaPosition {
   const given = schemas.map(({ prefixItems, items }) => {
     if (Array.isArray(prefixItems) && index < prefixItems.length) return prefixItems[index];
     return Array.isArray(items) ? items[index] : items;
@@ -340,7 +340,7 @@ export function entryOf({ root, schemas }: Place, index: number): Place {
 }
 
 /** Whether the tool takes no other value here, or this one where none is given: then nobody has chosen it. */
-function isForced({ schemas }: Place, value: unknown): boolean {
+function isForced({ schemas }: SchemaPosition, value: unknown): boolean {
   return schemas.some((schema) => {
     const { enum: listed } = schema;
     return (
@@ -352,7 +352,7 @@ function isForced({ schemas }: Place, value: unknown): boolean {
 }
 
 /** Whether the schema lists this value among those that it takes. */
-function isListed({ schemas }: Place, value: unknown): boolean {
+function isListed({ schemas }: SchemaPosition, value: unknown): boolean {
   return schemas.some(
     ({ enum: listed, ...schema }) =>
       (Array.isArray(listed) && listed.includes(value)) || (Object.hasOwn(schema, 'const') && schema.const === value),

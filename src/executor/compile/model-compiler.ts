@@ -16,7 +16,7 @@ import type { RailTool, Toolbox } from '../tools/toolbox.ts';
 import type { Compiled, Compiler, Draft } from './compiler.ts';
 import { CLARIFY, CLARIFY_SCHEMA, lookupFunctions, SUBMIT, SUBMIT_SCHEMA, schemaOf } from './functions.ts';
 import { groundingProblems, groundingProblemsOfCall, provenanceOf } from './grounding.ts';
-import { answerText, CHARTER, questionOf, shownContext } from './prompt.ts';
+import { answerText, questionOf, SYSTEM_PROMPT, shownContext } from './prompt.ts';
 import type { Material } from './sources.ts';
 
 /** How often what the model hands in may be wrong. */
@@ -95,7 +95,7 @@ function readCall(tool: string, input: string): Intent & { plan: CallNode } {
 }
 
 /** Why a policy stands in the way of a lookup; nobody is asked about one. */
-function objection(
+function policyProblem(
   tool: RailTool,
   args: CallNode['args'],
   { policy, draft, clock }: LookupOptions,
@@ -117,7 +117,7 @@ function objection(
 }
 
 /** Starts to make lookups for one task. */
-export function lookups(options: LookupOptions) {
+export function createLookups(options: LookupOptions) {
   const { toolbox, clock, material, signal } = options;
   const reads: CompileRead[] = [];
   let made = 0;
@@ -170,7 +170,7 @@ export function lookups(options: LookupOptions) {
         ...groundingProblemsOfCall(intent.plan, { ...material, reads }, toolbox),
       ];
       if (problems.length > 0) return refused(`the lookup was not made: ${problems.join('; ')}`);
-      const why = objection(tool, intent.plan.args, options);
+      const why = policyProblem(tool, intent.plan.args, options);
       return why === undefined ? call(tool, intent.plan.args) : refused(`the lookup was not made: ${why}`);
     },
   };
@@ -210,7 +210,7 @@ function hiddenIn(prose: string): Compiled | undefined {
 }
 
 /** What is wrong with an answer as a whole; its calls are then not looked at. */
-function disorder({ toolCalls = [], cutOff }: ModelAnswer): string | undefined {
+function answerProblem({ toolCalls = [], cutOff }: ModelAnswer): string | undefined {
   if (toolCalls.length === 0) return cutOff ?? 'the answer has no call';
   const ends = toolCalls.filter(({ name }) => name === SUBMIT || name === CLARIFY);
   if (ends.length > 1) return `the answer has ${ends.length} calls of ${SUBMIT} and ${CLARIFY}; there must be one`;
@@ -229,7 +229,7 @@ async function compileOne(draft: Draft, options: CompilerOptions, signal: AbortS
   const looking: ReadonlyMap<string, RailTool> = lookupFunctions(tools);
   const { prose, conversationId } = draft;
   const material = { prose, conversationId, context: shownContext(draft.context) };
-  const looked = lookups({ toolbox, policy, clock, draft, material, signal });
+  const looked = createLookups({ toolbox, policy, clock, draft, material, signal });
   const schemas = [...[...looking].map(([name, tool]) => schemaOf(name, tool)), SUBMIT_SCHEMA, CLARIFY_SCHEMA];
   const messages: ModelMessage[] = [{ role: 'user', content: questionOf(draft, material.context, tools) }];
   let tokens = 0;
@@ -271,7 +271,7 @@ async function compileOne(draft: Draft, options: CompilerOptions, signal: AbortS
   }
 
   async function ask(): Promise<ModelAnswer> {
-    const request = { system: CHARTER, messages, tools: schemas, signal, onText: () => {} };
+    const request = { system: SYSTEM_PROMPT, messages, tools: schemas, signal, onText: () => {} };
     const answer = await generateWithRetries(model, request, {
       clock,
       onRetry: ({ error }) => log.warn({ reason: error.message }, 'the model did not compile; asking again'),
@@ -287,7 +287,7 @@ async function compileOne(draft: Draft, options: CompilerOptions, signal: AbortS
     const answer = await ask();
     const { text, toolCalls = [] } = answer;
     messages.push({ role: 'assistant', content: text, ...(toolCalls.length === 0 ? {} : { toolCalls }) });
-    const fault = disorder(answer);
+    const fault = answerProblem(answer);
     const faults: string[] = fault === undefined ? [] : [fault];
     if (toolCalls.length === 0) messages.push({ role: 'user', content: `${fault}. ${ANSWER_BY_CALLS}` });
     for (const call of toolCalls) {

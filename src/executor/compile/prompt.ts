@@ -8,10 +8,10 @@ import type { ContextPiece } from '../../wire/executor.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { RailTool } from '../tools/toolbox.ts';
 import type { Draft } from './compiler.ts';
-import { isForLooking } from './functions.ts';
+import { isLookupTool } from './functions.ts';
 
 /** The model's office. Nothing in it depends on the task. */
-export const CHARTER = `You compile one task into an intent: a closed, machine-checked plan of concrete tool calls. You do not carry it out, you do not advise, you do not talk.
+export const SYSTEM_PROMPT = `You compile one task into an intent: a closed, machine-checked plan of concrete tool calls. You do not carry it out, you do not advise, you do not talk.
 
 How you answer: with one call of submit_intent, or with one call of clarify. Before that you may look things up with the other functions.
 
@@ -47,7 +47,7 @@ function toolEntry(tool: RailTool): object {
   const { name, definition, rail } = tool;
   return {
     tool: name,
-    kind: isForLooking(tool) ? 'lookup' : tool.surface === 'escalate' ? 'a person approves each call' : 'ordinary',
+    kind: isLookupTool(tool) ? 'lookup' : tool.surface === 'escalate' ? 'a person approves each call' : 'ordinary',
     description: withHiddenShown((definition.description ?? '').slice(0, DESCRIPTION_CHARACTERS).toWellFormed()),
     args: definition.inputSchema,
     ...(definition.outputSchema === undefined ? {} : { returns: definition.outputSchema }),
@@ -70,7 +70,7 @@ function toolList(tools: readonly RailTool[]): string {
   return lines.join('\n');
 }
 
-const FROM_WORDS: Readonly<Record<ContextPiece['from'], string>> = {
+const FROM_TEXT: Readonly<Record<ContextPiece['from'], string>> = {
   person: 'what a person wrote',
   alarm: "an alarm's message or payload",
   tool: 'what a tool gave back to the agent',
@@ -89,7 +89,7 @@ export function questionOf(
     pieces.length === 0
       ? ['No conversation was handed over.']
       : pieces.flatMap(({ from, text }, index) => [
-          `Piece ${index + 1} of the conversation, ${FROM_WORDS[from]}:`,
+          `Piece ${index + 1} of the conversation, ${FROM_TEXT[from]}:`,
           quoted('piece', code, text),
         ]);
   return [

@@ -31,10 +31,10 @@ export type Material = {
 };
 
 /** A text, or each text and number of what is written in it as JSON. */
-export type Source = Origin & { readonly words: Words };
+export type Source = Origin & { readonly words: WordIndex };
 
 /** A line separator: no value that is let through holds one, so none can reach from one leaf into the next. */
-const APART = '\u2028';
+const LEAF_SEPARATOR = '\u2028';
 
 /** How deep JSON inside of JSON is read. */
 const DEEPEST = 3;
@@ -68,14 +68,14 @@ function jsonLeaves(text: string, depth = 0): string[] {
 
 function sourcesIn(text: string, origin: Origin): Source[] {
   const leaves = jsonLeaves(text);
-  const texts = leaves.length === 0 ? [text] : [text, leaves.join(APART)];
-  return texts.map((part) => ({ ...origin, words: wordsOf(part) }));
+  const texts = leaves.length === 0 ? [text] : [text, leaves.join(LEAF_SEPARATOR)];
+  return texts.map((part) => ({ ...origin, words: indexWords(part) }));
 }
 
 /** The sources of some material, in the order of {@link ORIGINS}. */
 export function sourcesOf({ prose, context, reads, conversationId }: Material): readonly Source[] {
   const all: Source[] = [
-    ...(conversationId === undefined ? [] : [{ kind: 'conversation', words: wordsOf(conversationId) } as const]),
+    ...(conversationId === undefined ? [] : [{ kind: 'conversation', words: indexWords(conversationId) } as const]),
     ...sourcesIn(prose, { kind: 'prose' }),
     ...context.flatMap(({ from, text }) => sourcesIn(text, { kind: from })),
     ...reads.flatMap(({ tool, text = '' }) => sourcesIn(text, { kind: 'read', tool })),
@@ -198,7 +198,7 @@ function secondsIn(number: string, unit: string): number | undefined {
 }
 
 /** A text that can be asked for whole words. */
-export type Words = {
+export type WordIndex = {
   /** Whether a text stands here from the beginning of a word to the end of one, character for character. */
   has(value: string): boolean;
   /** The same without regard to the case of A to Z. */
@@ -217,7 +217,7 @@ const INSTANT = /^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:[Zz]|[+
 const folded = (text: string) => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 
 /** Reads a text once; all questions about it are then cheap. */
-export function wordsOf(text: string): Words {
+export function indexWords(text: string): WordIndex {
   const edges = new Uint8Array(text.length + 1);
   const numbers = new Set<string>();
   const seconds = new Set<number>();

@@ -12,7 +12,7 @@ import { eventRoutes, gateRoutes, intentRoutes } from './intent-routes.ts';
 import { requireAdmin, requireCaller } from './principal.ts';
 
 type ExecutorServerOptions = {
-  config: Pick<ExecutorConfig, 'host' | 'port' | 'door' | 'allowedHosts' | 'token' | 'adminToken'>;
+  config: Pick<ExecutorConfig, 'host' | 'port' | 'listener' | 'allowedHosts' | 'token' | 'adminToken'>;
   rail: ExecutorRail;
   journal: Pick<Journal, 'roster' | 'submitters'>;
   /** The public key that receipts are signed with. */
@@ -40,7 +40,7 @@ export function startExecutorServer({
     version: VERSION,
     host: config.host,
     port: config.port,
-    door: config.door,
+    door: config.listener,
     allowedHosts: config.allowedHosts,
     log,
     clock,

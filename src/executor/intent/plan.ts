@@ -71,10 +71,10 @@ const META_SCHEMAS: readonly (readonly [RegExp, string])[] = [
 ];
 const DEFAULT_DIALECT = 'https://json-schema.org/draft/2020-12/schema';
 
-const LONGEST_WORDS = 1000;
+const LONGEST_MESSAGE = 1000;
 
-const wordsOf = (thrown: unknown) =>
-  (thrown instanceof Error ? thrown.message : String(thrown)).slice(0, LONGEST_WORDS);
+const messageOf = (thrown: unknown) =>
+  (thrown instanceof Error ? thrown.message : String(thrown)).slice(0, LONGEST_MESSAGE);
 
 type Validator = ReturnType<AjvJsonSchemaValidator['getValidator']>;
 
@@ -112,7 +112,7 @@ function compile(schema: Schema): ArgumentCheck {
   try {
     const wrong = malformed(schema);
     if (wrong !== undefined)
-      return () => [`cannot be checked: the tool's input schema is wrong (${wrong.slice(0, LONGEST_WORDS)})`];
+      return () => [`cannot be checked: the tool's input schema is wrong (${wrong.slice(0, LONGEST_MESSAGE)})`];
     // An engine of its own: engines remember schemas by their $id, and servers must not put theirs into each other's
     // place. Engines load nothing: a reference to what stands elsewhere does not compile.
     const check = new AjvJsonSchemaValidator().getValidator(schema);
@@ -120,11 +120,11 @@ function compile(schema: Schema): ArgumentCheck {
       const { valid, errorMessage } = check(args);
       if (valid) return [];
       const names = allowedNames(schema, args);
-      const words = errorMessage.replaceAll(/(^|, )data(?=[ /])/g, '$1args').slice(0, LONGEST_WORDS);
+      const words = errorMessage.replaceAll(/(^|, )data(?=[ /])/g, '$1args').slice(0, LONGEST_MESSAGE);
       return [`does not fit the tool's input schema: ${[words, ...names].join('; it ')}`];
     };
   } catch (thrown) {
-    const why = wordsOf(thrown);
+    const why = messageOf(thrown);
     return () => [`cannot be checked: the tool's input schema cannot be used (${why})`];
   }
 }

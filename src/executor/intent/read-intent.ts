@@ -18,7 +18,7 @@ const DANGEROUS: ReadonlySet<string> = new Set(['__proto__', 'constructor', 'pro
 type Path = readonly PropertyKey[];
 
 /** `plan.nodes[1].args.amount` */
-function placeOf(path: Path): string {
+function pathText(path: Path): string {
   return path
     .map((key) => (typeof key === 'number' ? `[${key}]` : `.${String(key)}`))
     .join('')
@@ -26,13 +26,13 @@ function placeOf(path: Path): string {
 }
 
 function refuse(path: Path, what: string): never {
-  const place = placeOf(path);
+  const place = pathText(path);
   throw new ReveilleError('invalid_request', `${place === '' ? 'the intent' : place} ${what}`);
 }
 
 /** @throws ReveilleError naming the first few places */
 function refuseAll(problems: readonly { path: Path; what: string }[]): never {
-  const sentences = problems.slice(0, 10).map(({ path, what }) => `${placeOf(path)} ${what}`);
+  const sentences = problems.slice(0, 10).map(({ path, what }) => `${pathText(path)} ${what}`);
   throw new ReveilleError('invalid_request', sentences.join('; '));
 }
 
@@ -60,7 +60,7 @@ function checkNodes(plan: PlanNode): void {
   const seen = new Map<string, Path>();
   const visit = (node: PlanNode, path: Path, depth: number) => {
     const other = seen.get(node.id);
-    if (other) refuse([...path, 'id'], `is ${JSON.stringify(node.id)}, which is the id of ${placeOf(other)} as well`);
+    if (other) refuse([...path, 'id'], `is ${JSON.stringify(node.id)}, which is the id of ${pathText(other)} as well`);
     seen.set(node.id, path);
     if (seen.size > PLAN_NODES_MAX) refuse(['plan'], `must have at most ${PLAN_NODES_MAX} nodes`);
     if (node.kind === 'call' || node.kind === 'wait') return;
@@ -87,7 +87,7 @@ export function readIntent(sourceText: string): Intent {
     const sentences = checked.problems.map(({ path, sentence }) =>
       path.length === 0 && sentence.startsWith('must ')
         ? `the intent ${sentence}`
-        : sentence.replace(path.join('.'), placeOf(path)),
+        : sentence.replace(path.join('.'), pathText(path)),
     );
     throw new ReveilleError('invalid_request', [...new Set(sentences)].join('; '));
   }

@@ -39,20 +39,20 @@ const POINTER = /^(?:\/(?:[^~/]|~[01])*)*$/s;
 export const refText = ({ from, pointer }: Pick<PlanReference, 'from' | 'pointer'>) => `${from}#${pointer}`;
 
 /** Objects that have a member `$ref`, however deep, by where they stand. */
-type Found = { readonly path: readonly PropertyKey[]; readonly value: Readonly<Record<string, unknown>> };
+type FoundReference = { readonly path: readonly PropertyKey[]; readonly value: Readonly<Record<string, unknown>> };
 
-function referencesIn(value: unknown, path: readonly PropertyKey[]): Found[] {
+function referencesIn(value: unknown, path: readonly PropertyKey[]): FoundReference[] {
   if (typeof value !== 'object' || value === null) return [];
-  if (!Array.isArray(value) && Object.hasOwn(value, '$ref')) return [{ path, value: value as Found['value'] }];
+  if (!Array.isArray(value) && Object.hasOwn(value, '$ref')) return [{ path, value: value as FoundReference['value'] }];
   return Object.entries(value).flatMap(([name, member]) =>
     referencesIn(member, [...path, Array.isArray(value) ? Number(name) : name]),
   );
 }
 
-const placeOf = (path: readonly PropertyKey[]) => path.map((part) => `/${escaped(String(part))}`).join('');
+const pointerOf = (path: readonly PropertyKey[]) => path.map((part) => `/${escaped(String(part))}`).join('');
 
 /** What a reference says, or what is wrong with it: words that follow its place. */
-function readReference({ path, value }: Found): { from: string; pointer: string } | { wrong: string } {
+function readReference({ path, value }: FoundReference): { from: string; pointer: string } | { wrong: string } {
   if (path.length === 0)
     return { wrong: 'must not be a reference as a whole; name the arguments, and put references in their values' };
   const others = Object.keys(value).filter((name) => name !== '$ref');
@@ -103,7 +103,7 @@ export function readReferences(plan: PlanNode): ReadReferences {
         wrong(`refers to the node ${JSON.stringify(read.from)}, and the plan has no such call; ${those}`);
       else if (!earlier.includes(read.from))
         wrong(`refers to ${read.from}, which no sequence puts before ${node.id}; ${those}`);
-      else references.push({ node_id: node.id, place: placeOf(found.path), ...read });
+      else references.push({ node_id: node.id, place: pointerOf(found.path), ...read });
     }
   };
   visit(plan, ['plan']);
@@ -175,11 +175,14 @@ export function resolveReferences(
 }
 
 /** The objects of a call's arguments that a reference may be, by their place. */
-export function referencePlaces({ args }: CallNode): ReadonlyMap<string, string> {
-  return new Map(referencesIn(args, []).map(({ path, value }) => [placeOf(path), canonicalJson(value)]));
+export function referencePositions({ args }: CallNode): ReadonlyMap<string, string> {
+  return new Map(referencesIn(args, []).map(({ path, value }) => [pointerOf(path), canonicalJson(value)]));
 }
 
 /** Whether a plan has this reference at its place, and nothing else there. */
-export function standsInPlan(places: ReadonlyMap<string, string>, { place, from, pointer }: PlanReference): boolean {
+export function isReferenceInPlan(
+  places: ReadonlyMap<string, string>,
+  { place, from, pointer }: PlanReference,
+): boolean {
   return place !== '' && places.get(place) === canonicalJson({ $ref: refText({ from, pointer }) });
 }

@@ -5,7 +5,7 @@
 import { JsonSyntaxError, StrictReader } from '../../kit/json/strict-json.ts';
 import { isExact } from '../../wire/exact-number.ts';
 import { RECEIPT_DEPTH_MAX } from '../receipt/envelope.ts';
-import { isAnswer, strictnessProblem } from '../receipt/receipt-text.ts';
+import { isReceiptResponse, strictnessProblem } from '../receipt/receipt-text.ts';
 
 /** A value's JSON text, character for character; or why there is none: words that follow the reference. */
 export type FoundValue =
@@ -67,7 +67,13 @@ function indexOf(source: string): Indexed {
       waiting[path.length]!.push([key, value]);
     }
   };
-  const options = { depth: RECEIPT_DEPTH_MAX, exact: false, protoMember: true, mayBeDeeper: isAnswer, onValue };
+  const options = {
+    depth: RECEIPT_DEPTH_MAX,
+    exact: false,
+    protoMember: true,
+    mayBeDeeper: isReceiptResponse,
+    onValue,
+  };
   new StrictReader(source, options).onlyDocument();
   return outermost!;
 }

@@ -38,7 +38,7 @@ function foldEnvelopes(envelopes: readonly ReceiptEnvelope[], lost: ChainState):
   return first?.kind === 'journal.broken' ? entries.reduce(apply, lost) : undefined;
 }
 
-function tellsOfStart(value: unknown): boolean {
+function mayBeStart(value: unknown): boolean {
   if (value === undefined) return true;
   const { kind, body } = value as { kind?: unknown; body?: { surface?: unknown } };
   return kind === 'call.started' && body?.surface !== 'natural';
@@ -48,7 +48,7 @@ function tellsOfStart(value: unknown): boolean {
  * Whether the first envelope is that of this intent and user: a chain can be put in another one's place, and a row be
  * given away.
  */
-function isOf(first: unknown, { intentId, user }: { readonly intentId: string; readonly user: string }): boolean {
+function belongsTo(first: unknown, { intentId, user }: { readonly intentId: string; readonly user: string }): boolean {
   const { kind, body } = (first ?? {}) as {
     kind?: unknown;
     body?: { intent_id?: unknown; principal?: { user?: unknown } };
@@ -71,7 +71,7 @@ export function readChain(
   },
 ): ChainReading {
   const values = rows.map(({ seq, text }, index) => (seq === index + 1 ? parse(text) : undefined));
-  const report = verifyChain(isOf(values[0], chain) ? values : [undefined], chain);
+  const report = verifyChain(belongsTo(values[0], chain) ? values : [undefined], chain);
   const { head } = report;
   const envelopes = values.slice(0, head.seq) as ReceiptEnvelope[];
   const state = foldEnvelopes(envelopes, lostIntent(chain.intentId, chain.user));
@@ -91,7 +91,7 @@ export function readChain(
     head,
     state,
     broken,
-    mayHaveStarted: broken !== undefined && (isMissing || values.slice(head.seq).some(tellsOfStart)),
+    mayHaveStarted: broken !== undefined && (isMissing || values.slice(head.seq).some(mayBeStart)),
   };
 }
 

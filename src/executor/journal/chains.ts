@@ -10,7 +10,7 @@ import type { ContextPiece, IntentStatus } from '../../wire/executor.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { ReceiptEntry } from '../receipt/bodies.ts';
 import { type ChainHead, nextEnvelope, type Sealed } from '../receipt/chain.ts';
-import { apply, type ChainState, isOver, statusOf } from '../receipt/chain-state.ts';
+import { apply, type ChainState, isFinal, statusOf } from '../receipt/chain-state.ts';
 import { sha256Hex } from '../receipt/envelope.ts';
 import type { SigningKey } from '../receipt/signing-key.ts';
 import { breakEntries, type ChainReading, type EnvelopeRow, lostIntent, readChain } from './chain-reading.ts';
@@ -18,17 +18,17 @@ import type { outboxTable } from './outbox-table.ts';
 import type { spendTable } from './spend-table.ts';
 
 /** An intent as it stands in the journal. */
-export type Held = { readonly row: IntentRow; readonly state: ChainState; readonly head: ChainHead };
+export type LoadedIntent = { readonly row: IntentRow; readonly state: ChainState; readonly head: ChainHead };
 
 /**
  * @returns what is to be put down next; nothing when the intent stays as it is. Runs inside the transaction; what it
  * throws undoes it.
  */
-export type Decide = (state: ChainState) => readonly ReceiptEntry[];
+export type ProposeEntries = (state: ChainState) => readonly ReceiptEntry[];
 
 /** What a change comes to, once it is on disk. */
-export type Grown = {
-  readonly held: Held;
+export type AppendResult = {
+  readonly held: LoadedIntent;
   readonly entries: readonly ReceiptEntry[];
   /** Something new is owed to somebody. */
   readonly hasMessage: boolean;
@@ -76,14 +76,14 @@ export class Chains {
   }
 
   /** Whether the end of a chain is still the one that this process knows. */
-  isAsBefore({ row, head }: Held): boolean {
+  isUnchanged({ row, head }: LoadedIntent): boolean {
     const now = this.intents.get(row.id)?.head;
     return now?.seq === head.seq && now.hash === head.hash && this.envelopes.endsIn(row.id, head);
   }
 
   /** @param known the intent as this process has left it, where it has */
-  grow(intentId: string, known: Held | undefined, decide: Decide): Grown {
-    if (known && this.isAsBefore(known)) return this.#decided(known, decide);
+  change(intentId: string, known: LoadedIntent | undefined, decide: ProposeEntries): AppendResult {
+    if (known && this.isUnchanged(known)) return this.#decided(known, decide);
     const row = this.row(intentId);
     const reading = this.read(row);
     if (known && reading.head.hash !== known.head.hash) {
@@ -95,7 +95,7 @@ export class Chains {
   }
 
   /** Ends a chain that was changed. */
-  end(row: IntentRow, reading: ChainReading): Grown {
+  end(row: IntentRow, reading: ChainReading): AppendResult {
     const { clock, log } = this.#parts;
     const now = clock.now();
     const at = formatInstant(now);
@@ -107,11 +107,11 @@ export class Chains {
     return { ...this.#appended({ row, state, head: reading.head }, entries), broken: true };
   }
 
-  #decided(before: Held, decide: Decide): Grown {
+  #decided(before: LoadedIntent, decide: ProposeEntries): AppendResult {
     return { ...this.#appended(before, decide(before.state)), broken: false };
   }
 
-  #appended(before: Held, entries: readonly ReceiptEntry[]): Omit<Grown, 'broken'> {
+  #appended(before: LoadedIntent, entries: readonly ReceiptEntry[]): Omit<AppendResult, 'broken'> {
     let held = before;
     let hasMessage = false;
     for (const entry of entries) {
@@ -124,7 +124,10 @@ export class Chains {
   }
 
   /** Puts one more envelope down, and what follows from it. */
-  #append({ row, state: before, head }: Held, entry: ReceiptEntry): { held: Held; hasMessage: boolean } {
+  #append(
+    { row, state: before, head }: LoadedIntent,
+    entry: ReceiptEntry,
+  ): { held: LoadedIntent; hasMessage: boolean } {
     const { key, clock, spends, outbox } = this.#parts;
     const sealed = nextEnvelope({ head, entry, key });
     const { kind, body } = sealed.envelope;
@@ -137,13 +140,13 @@ export class Chains {
     return { held: { row, state, head: sealed.head }, hasMessage };
   }
 
-  #stand({ row, state, head }: Held): void {
+  #stand({ row, state, head }: LoadedIntent): void {
     this.intents.stand(row.id, {
       status: statusOf(state),
-      isOver: isOver(state),
+      isOver: isFinal(state),
       head,
       escalateStarted: state.escalateStarted,
-      keepsContext: state.compiled === undefined && !isOver(state),
+      keepsContext: state.compiled === undefined && !isFinal(state),
     });
   }
 }
@@ -159,7 +162,7 @@ type IntentRow = {
   readonly createdAt: number;
 };
 
-export type Standing = {
+export type IntentStatusRow = {
   readonly status: IntentStatus;
   readonly isOver: boolean;
   readonly head: ChainHead;
@@ -229,7 +232,7 @@ function intentTable(db: DatabaseSync) {
 
     idOf: (user: string, key: string) => byKey.get(user, key)?.id as string | undefined,
 
-    stand(id: string, { status, isOver, head, escalateStarted, keepsContext }: Standing): void {
+    stand(id: string, { status, isOver, head, escalateStarted, keepsContext }: IntentStatusRow): void {
       stand.run(status, Number(isOver), head.seq, head.hash, Number(escalateStarted), Number(keepsContext), id);
     },
 

@@ -26,10 +26,10 @@ import type { OutboxMessage } from '../outbox/outbox.ts';
 import type { Spend } from '../policy/policy.ts';
 import type { ReceiptBodies, ReceiptEntry } from '../receipt/bodies.ts';
 import { EMPTY_CHAIN, nextEnvelope } from '../receipt/chain.ts';
-import { type ChainState, isOver } from '../receipt/chain-state.ts';
+import { type ChainState, isFinal } from '../receipt/chain-state.ts';
 import { sha256Hex } from '../receipt/envelope.ts';
 import type { SigningKey } from '../receipt/signing-key.ts';
-import { Chains, type Decide, type Grown, type Held } from './chains.ts';
+import { type AppendResult, Chains, type LoadedIntent, type ProposeEntries } from './chains.ts';
 import { outboxTable } from './outbox-table.ts';
 import { type Enrollment, openRoster, type Roster } from './roster.ts';
 import { spendTable } from './spend-table.ts';
@@ -52,7 +52,7 @@ type JournalOptions = {
   readonly enrollment?: Enrollment;
 };
 
-type Appended = {
+type ChangeResult = {
   readonly state: ChainState;
   readonly entries: readonly ReceiptEntry[];
   /** The chain was found changed: it has been ended, and nothing was decided. */
@@ -81,11 +81,11 @@ export type Journal = {
    *
    * @throws ReveilleError `not_found`, for another user's as well
    */
-  load(user: string, intentId: string): Held;
+  load(user: string, intentId: string): LoadedIntent;
   /** As {@link load}, whoever's it is. */
-  held(intentId: string): Held;
+  held(intentId: string): LoadedIntent;
   /** Changes one intent; changes of the same one happen one after the other. Resolves when it is on disk. */
-  change(intentId: string, decide: Decide): Promise<Appended>;
+  change(intentId: string, decide: ProposeEntries): Promise<ChangeResult>;
   /** Intents that are not over, in order of acceptance. */
   open(): { id: string; user: string }[];
   list(user: string, limit: number, status: IntentStatus | undefined): string[];
@@ -120,16 +120,16 @@ export function openJournal({ dataDir, key, clock, log, bounds, enrollment = 'op
   const chains = new Chains({ db: file.db, key, clock, log, spends, outbox });
   const { intents, envelopes } = chains;
   /** Open intents, as they are on disk. */
-  const memory = new Map<string, Held>();
+  const memory = new Map<string, LoadedIntent>();
   /** Some of those that are over, as they were when their chain was checked. */
-  const ended = new Map<string, Held>();
+  const ended = new Map<string, LoadedIntent>();
   /** For each intent the end of the changes that wait for one another. */
   const turns = new Map<string, Promise<unknown>>();
   const listeners = new Set<ChangeListener>();
 
-  function keep(held: Held): void {
+  function keep(held: LoadedIntent): void {
     const { id } = held.row;
-    if (!isOver(held.state)) {
+    if (!isFinal(held.state)) {
       memory.set(id, held);
       return;
     }
@@ -154,14 +154,14 @@ export function openJournal({ dataDir, key, clock, log, bounds, enrollment = 'op
   }
 
   /** Takes in what is on disk now, and tells of it. */
-  function settle({ held, entries, hasMessage }: Grown): void {
+  function settle({ held, entries, hasMessage }: AppendResult): void {
     keep(held);
     for (const listener of [...listeners]) listener(held.row.id, entries, held.state);
     if (hasMessage) outbox.tell();
   }
 
   /** Reads the chain; one that was changed is ended. */
-  function check(intentId: string): Held {
+  function check(intentId: string): LoadedIntent {
     const row = chains.row(intentId);
     const reading = chains.read(row);
     if (reading.broken === undefined && reading.state) return { row, state: reading.state, head: reading.head };
@@ -170,27 +170,27 @@ export function openJournal({ dataDir, key, clock, log, bounds, enrollment = 'op
     return grown.held;
   }
 
-  function held(intentId: string): Held {
+  function held(intentId: string): LoadedIntent {
     const known = memory.get(intentId);
     if (known) return known;
     const before = ended.get(intentId);
-    if (before && chains.isAsBefore(before)) return before;
+    if (before && chains.isUnchanged(before)) return before;
     const fresh = check(intentId);
     keep(fresh);
     return fresh;
   }
 
-  function load(user: string, intentId: string): Held {
+  function load(user: string, intentId: string): LoadedIntent {
     // Nobody learns of another user's intents whether they are there.
     if (chains.row(intentId).user !== user) chains.row('');
     return held(intentId);
   }
 
-  async function change(intentId: string, decide: Decide): Promise<Appended> {
+  async function change(intentId: string, decide: ProposeEntries): Promise<ChangeResult> {
     const before = turns.get(intentId);
     const mine = (async () => {
       await before;
-      const grown = await writes.run(() => chains.grow(intentId, memory.get(intentId), decide));
+      const grown = await writes.run(() => chains.change(intentId, memory.get(intentId), decide));
       settle(grown);
       return { state: grown.held.state, entries: grown.entries, broken: grown.broken };
     })();

@@ -78,9 +78,9 @@ export function outboxTable(db: DatabaseSync, writes: GroupCommit, clock: Clock)
      */
     take(state: ChainState, { kind, body }: ReceiptEntry): boolean {
       const { intent_id: intentId, principal } = state.accepted;
-      const nobodyThere = principal.origin === 'chronos' || state.parkedIn !== undefined;
+      const isUnattended = principal.origin === 'chronos' || state.parkedIn !== undefined;
       if (kind === 'gate.asked')
-        return nobodyThere && notify(state, body.node_id, recordOf(state, body.node_id).gate!.times);
+        return isUnattended && notify(state, body.node_id, recordOf(state, body.node_id).gate!.times);
       if (kind === 'gate.answered' || kind === 'gate.expired') {
         settle.run(intentId, body.node_id);
         return false;

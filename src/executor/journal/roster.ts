@@ -43,7 +43,7 @@ export const ENROLLMENTS = ['operator', 'vouched'] as const;
 export type Enrollment = (typeof ENROLLMENTS)[number];
 
 /** A credential, and the last counter that an answer of it came with. */
-type KeptPasskey = { readonly credential: Passkey; readonly signCount: number };
+type StoredPasskey = { readonly credential: Passkey; readonly signCount: number };
 
 type Row = {
   readonly seq: number;
@@ -55,26 +55,26 @@ type Row = {
   /** By the key itself; a passkey has none. */
   readonly signature: string;
   readonly voucher: { readonly approver: string; readonly signature: string } | undefined;
-  readonly passkey: KeptPasskey | undefined;
+  readonly passkey: StoredPasskey | undefined;
   readonly revokedAt: number | undefined;
   readonly revokedBy: string | undefined;
 };
 
 /** A row, and whether it came there in the way that it says. */
-type Judged = { readonly row: Row; readonly isGenuine: boolean };
+type CheckedRow = { readonly row: Row; readonly isGenuine: boolean };
 
 export type RosterReset = { readonly user: string; readonly at: string };
 
 /** Somebody who may answer. */
-export type StandingApprover = { readonly name: string; readonly passkey?: KeptPasskey };
+export type ActiveApprover = { readonly name: string; readonly passkey?: StoredPasskey };
 
 export type Roster = {
   /** An approver who stands for this user, by their key or the id of their passkey; `undefined` for any other. */
-  standing(user: string, approver: string): StandingApprover | undefined;
+  standing(user: string, approver: string): ActiveApprover | undefined;
   /** The passkeys that stand for a user. */
   passkeys(user: string): OfferedPasskey[];
   /** Keeps the counter of an answer that counts; in the transaction that takes the answer. */
-  used(user: string, approver: string, assertion: Assertion): void;
+  recordUse(user: string, approver: string, assertion: Assertion): void;
   /** In order of enrolment, revoked ones included. @param user of everybody unless told */
   list(user?: string): ApproverView[];
   resets(user?: string): RosterReset[];
@@ -97,7 +97,7 @@ export type Roster = {
 };
 
 /** Of a row that somebody has changed, whatever it says: its id does not fit then. */
-function keptPasskey(text: string | null, signCount: number): KeptPasskey | undefined {
+function keptPasskey(text: string | null, signCount: number): StoredPasskey | undefined {
   if (text === null) return undefined;
   const none = { credential_id: '', origin: '', public_key: '', rp_id: '' };
   try {
@@ -131,11 +131,11 @@ function offered({ publicKey, name, passkey }: Row): OfferedPasskey[] {
   return [{ approver: publicKey, name, credential_id, origin, rp_id }];
 }
 
-function passkeyView({ credential: { credential_id, origin, rp_id }, signCount }: KeptPasskey) {
+function passkeyView({ credential: { credential_id, origin, rp_id }, signCount }: StoredPasskey) {
   return { passkey: { credential_id, origin, rp_id, sign_count: signCount } };
 }
 
-function viewOf({ row, isGenuine }: Judged): ApproverView {
+function viewOf({ row, isGenuine }: CheckedRow): ApproverView {
   const { publicKey, name, user, enrolledAt, voucher, passkey, revokedAt, revokedBy } = row;
   return {
     ...{ approver: publicKey, name, user, enrolled_at: formatInstant(enrolledAt) },
@@ -147,7 +147,7 @@ function viewOf({ row, isGenuine }: Judged): ApproverView {
 }
 
 /** @throws ReveilleError `forbidden` for a statement that is past, or lasts too long */
-export function refuseStale(expiresAt: string, now: number): void {
+export function checkExpiry(expiresAt: string, now: number): void {
   const until = parseInstant(expiresAt)!;
   const clock = `this executor's clock says ${formatInstant(now)}`;
   if (until <= now) throw new ReveilleError('forbidden', `expires_at ${expiresAt} is past (${clock}); sign it anew`);
@@ -195,7 +195,7 @@ export function openRoster({ db, writes, clock, executor, enrollment }: RosterOp
    * A user's rows; one counts only if its signatures hold: a line that was written into the file makes nobody an
    * approver.
    */
-  function rows(user: string): Judged[] {
+  function rows(user: string): CheckedRow[] {
     const begins = new Set(resetsOf.all(user).map(({ after_seq }) => after_seq as number));
     const known = new Set<string>();
     let isFirst = true;
@@ -224,7 +224,7 @@ export function openRoster({ db, writes, clock, executor, enrollment }: RosterOp
     });
   }
 
-  const standingOf = (user: string) =>
+  const activeOf = (user: string) =>
     rows(user).filter(({ row, isGenuine }) => isGenuine && row.revokedAt === undefined);
 
   const users = () => new Set(all.all().map(({ user_id }) => user_id as string));
@@ -233,8 +233,8 @@ export function openRoster({ db, writes, clock, executor, enrollment }: RosterOp
    * @param whose whose approvers may vouch: one user's, or everybody's
    * @throws ReveilleError `forbidden` unless a key that stands has signed this
    */
-  function holdToVoucher(whose: string | undefined, text: string, voucher: ApproverRequest['voucher']): void {
-    const there = whose === undefined ? [...users()].flatMap(standingOf) : standingOf(whose);
+  function requireVoucher(whose: string | undefined, text: string, voucher: ApproverRequest['voucher']): void {
+    const there = whose === undefined ? [...users()].flatMap(activeOf) : activeOf(whose);
     const keys = there.flatMap(({ row }) => (row.passkey ? [] : [row.publicKey]));
     const who = whose === undefined ? 'this executor' : whose;
     if (voucher === undefined)
@@ -251,7 +251,7 @@ export function openRoster({ db, writes, clock, executor, enrollment }: RosterOp
       throw new ReveilleError('forbidden', 'voucher.signature is not one of voucher.approver over this statement');
   }
 
-  function refuseOther(given: string): void {
+  function requireThisExecutor(given: string): void {
     if (given === executor) return;
     throw new ReveilleError('conflict', `executor must be this executor's public key, ${executor} (got ${given})`);
   }
@@ -277,7 +277,7 @@ export function openRoster({ db, writes, clock, executor, enrollment }: RosterOp
   }
 
   /** @throws ReveilleError `conflict` for one that is or was there, `rate_limited` */
-  function refuseKnown(known: readonly Judged[], approver: string): void {
+  function refuseKnown(known: readonly CheckedRow[], approver: string): void {
     const before = known.find(({ row }) => row.publicKey === approver)?.row;
     if (before?.revokedAt !== undefined)
       throw new ReveilleError(
@@ -294,13 +294,14 @@ export function openRoster({ db, writes, clock, executor, enrollment }: RosterOp
 
   return {
     standing(user, approver) {
-      const row = standingOf(user).find((one) => one.row.publicKey === approver)?.row;
+      const row = activeOf(user).find((one) => one.row.publicKey === approver)?.row;
       return row && { name: row.name, ...(row.passkey && { passkey: row.passkey }) };
     },
 
-    passkeys: (user) => standingOf(ownerOf(user)).flatMap(({ row }) => offered(row)),
+    passkeys: (user) => activeOf(ownerOf(user)).flatMap(({ row }) => offered(row)),
 
-    used: (user, approver, { authenticator_data }) => void count.run(signCountOf(authenticator_data), user, approver),
+    recordUse: (user, approver, { authenticator_data }) =>
+      void count.run(signCountOf(authenticator_data), user, approver),
 
     list(user) {
       const whose = user === undefined ? users() : [ownerOf(user)];
@@ -316,8 +317,8 @@ export function openRoster({ db, writes, clock, executor, enrollment }: RosterOp
       writes.runNow(() => {
         const now = clock.now();
         const user = ownerOf(request.user);
-        refuseOther(request.executor);
-        refuseStale(request.expires_at, now);
+        requireThisExecutor(request.executor);
+        checkExpiry(request.expires_at, now);
         const { approver, text, signature, passkey } = 'passkey' in request ? newPasskey(request) : newKey(request);
         const known = rows(user);
         refuseKnown(known, approver);
@@ -328,11 +329,11 @@ export function openRoster({ db, writes, clock, executor, enrollment }: RosterOp
             'forbidden',
             `a passkey cannot be the first approver of ${user}: enrol a key with "reveille approver enroll"`,
           );
-        const isAlone =
-          isFirst && (enrollment === 'operator' || ![...users()].some((one) => standingOf(one).length > 0));
+        const needsNoVoucher =
+          isFirst && (enrollment === 'operator' || ![...users()].some((one) => activeOf(one).length > 0));
         const { name, expires_at, voucher } = request;
-        if (!isAlone) holdToVoucher(isFirst ? undefined : user, text, voucher);
-        const by = isAlone ? undefined : voucher!;
+        if (!needsNoVoucher) requireVoucher(isFirst ? undefined : user, text, voucher);
+        const by = needsNoVoucher ? undefined : voucher!;
         const signed = [signature, by?.approver ?? null, by?.signature ?? null] as const;
         insert.run(user, approver, name, now, expires_at, ...signed, passkey);
         return viewOf(judgedOf(user, approver)!);
@@ -343,13 +344,13 @@ export function openRoster({ db, writes, clock, executor, enrollment }: RosterOp
         const now = clock.now();
         const user = ownerOf(request.user);
         const { approver, expires_at, voucher } = request;
-        refuseOther(request.executor);
-        refuseStale(expires_at, now);
+        requireThisExecutor(request.executor);
+        checkExpiry(expires_at, now);
         const found = judgedOf(user, approver);
         if (!found) throw new ReveilleError('not_found', `${approver} is no approver of ${user}`);
         if (found.row.revokedAt !== undefined) return viewOf(found);
-        holdToVoucher(user, revocationText({ ...request, user }), voucher);
-        const keys = standingOf(user).filter(({ row }) => !row.passkey);
+        requireVoucher(user, revocationText({ ...request, user }), voucher);
+        const keys = activeOf(user).filter(({ row }) => !row.passkey);
         if (keys.length === 1 && keys[0]!.row.publicKey === approver) {
           const message = `${approver} is the last approver of ${user} that is a key: enrol another one first, or have the operator stop the executor and run "reveille approver reset --user ${user}"`;
           throw new ReveilleError('conflict', message);

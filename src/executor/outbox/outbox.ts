@@ -20,7 +20,7 @@ import type { ExecutorConfig } from '../config.ts';
 import type { ExecutorRail, IntentView } from '../rail.ts';
 import type { SigningKey } from '../receipt/signing-key.ts';
 import { createWaker } from './wake.ts';
-import { wakePayload, wakeWords } from './wake-words.ts';
+import { wakeMessage, wakePayload } from './wake-message.ts';
 
 export type OutboxMessage = {
   /** The same on every attempt: the receiver can tell a repetition by it. */
@@ -92,7 +92,7 @@ class Messenger {
     if (this.#wake === undefined) {
       return { result: 'later', slow: true, why: 'EXECUTOR_CHRONOS_URL is not set, so nobody can be woken' };
     }
-    const message = wakeWords(view, rail.receipt(user, intentId));
+    const message = wakeMessage(view, rail.receipt(user, intentId));
     return this.#wake({ user, conversationId, intentId, message, payload: wakePayload(view) }, signal);
   }
 

@@ -199,13 +199,13 @@ export function isEnd(kind: ReceiptKind): kind is End {
 }
 
 /** Whether nothing goes on any more by itself: it has come to its end, or the executor has asked back. */
-export function isOver({ ending, clarify }: AnyChainState): boolean {
+export function isFinal({ ending, clarify }: AnyChainState): boolean {
   return ending !== undefined || clarify !== undefined;
 }
 
 /** The nodes whose gate waits for an answer, in the order in which they were asked. */
 export function openGates(state: AnyChainState): readonly { readonly nodeId: string; readonly gate: Gate }[] {
-  if (isOver(state)) return [];
+  if (isFinal(state)) return [];
   return [...state.nodes]
     .flatMap(([nodeId, { gate }]) => (gate && !gate.answered && !gate.expired ? [{ nodeId, gate }] : []))
     .sort((one, other) => (one.gate.asked.at < other.gate.asked.at ? -1 : 1));

@@ -8,11 +8,11 @@ import { type CallNode, type Intent, intentSchema, type WaitNode } from '../../w
 import { type ReceiptKind, SIGNED_APPROVALS } from '../../wire/intent-receipt.ts';
 import { parseInstant } from '../../wire/rfc3339.ts';
 import {
+  isReferenceInPlan,
   type PlanReference,
   type ResolvedValue,
-  referencePlaces,
+  referencePositions,
   refText,
-  standsInPlan,
   withValues,
 } from '../intent/reference.ts';
 import { resultValues } from '../intent/result-values.ts';
@@ -53,7 +53,7 @@ function refuse(rule: InvariantRule, message: string): never {
 }
 
 /** What an envelope is held against. */
-type Before = {
+type CheckContext = {
   /** What the receipt says that it is about. */
   readonly intentId: string;
   readonly state: AnyChainState;
@@ -75,7 +75,7 @@ const AFTER_BREAK: ReadonlySet<ReceiptKind> = new Set([
   'intent.unknown',
 ]);
 
-function checkPlace(kind: ReceiptKind, { seq, state: { mustEnd, ending, reconciledSinceEnd } }: Before): void {
+function checkPosition(kind: ReceiptKind, { seq, state: { mustEnd, ending, reconciledSinceEnd } }: CheckContext): void {
   if (seq === 1 && kind !== 'intent.accepted' && kind !== 'journal.broken')
     refuse('begin', `a receipt begins with intent.accepted, this one with ${kind}`);
   if (seq > 1 && kind === 'intent.accepted')
@@ -92,14 +92,14 @@ function checkPlace(kind: ReceiptKind, { seq, state: { mustEnd, ending, reconcil
 // The plan: which calls there are, and what must be done before each.
 
 /** The record of a call; the plan must have the node. */
-function callOf({ state, order }: Before, nodeId: string): NodeRecord {
+function callOf({ state, order }: CheckContext, nodeId: string): NodeRecord {
   // What is reconciled after a broken journal may have been planned and begun in envelopes that do not count.
   if (!state.nodes.has(nodeId) && !state.broken && order?.leaves.get(nodeId)?.kind !== 'call')
     refuse('node', `the compiled plan has no call "${nodeId}"`);
   return recordOf(state, nodeId);
 }
 
-function isDone({ state, order }: Before, nodeId: string): boolean {
+function isDone({ state, order }: CheckContext, nodeId: string): boolean {
   const record = recordOf(state, nodeId);
   if (order?.leaves.get(nodeId)?.kind === 'wait') return record.waited === true;
   return standingOf(record) === 'succeeded';
@@ -110,7 +110,7 @@ function checkReferences(references: readonly PlanReference[], { leaves, before 
   const seen = new Set<string>();
   const places = new Map<string, ReadonlyMap<string, string>>();
   const placesOf = (node: CallNode) => {
-    const before = places.get(node.id) ?? referencePlaces(node);
+    const before = places.get(node.id) ?? referencePositions(node);
     places.set(node.id, before);
     return before;
   };
@@ -118,7 +118,7 @@ function checkReferences(references: readonly PlanReference[], { leaves, before 
     const { node_id, place, from } = reference;
     const shown = `the reference at "${node_id}" ${place}`;
     const node = leaves.get(node_id);
-    if (node?.kind !== 'call' || !standsInPlan(placesOf(node), reference))
+    if (node?.kind !== 'call' || !isReferenceInPlan(placesOf(node), reference))
       refuse('reference', `${shown} is not in the plan`);
     if (leaves.get(from)?.kind !== 'call' || !before.get(node_id)?.includes(from))
       refuse('reference', `${shown} is to "${from}", which is no call that a sequence puts before`);
@@ -127,7 +127,7 @@ function checkReferences(references: readonly PlanReference[], { leaves, before 
 }
 
 /** What stands in the place of the references of a call, taken again from the results on record. */
-function valuesFor({ state }: Before, nodeId: string): readonly ResolvedValue[] {
+function valuesFor({ state }: CheckContext, nodeId: string): readonly ResolvedValue[] {
   const references = state.compiled?.references ?? [];
   const own = references.filter(({ node_id }) => node_id === nodeId);
   return own.map(({ place, from, pointer }) => {
@@ -140,7 +140,7 @@ function valuesFor({ state }: Before, nodeId: string): readonly ResolvedValue[] 
   });
 }
 
-function checkResolved(before: Before, nodeId: string, resolved: readonly ResolvedValue[] = []): void {
+function checkResolved(before: CheckContext, nodeId: string, resolved: readonly ResolvedValue[] = []): void {
   const values = valuesFor(before, nodeId);
   const isSame = values.every(({ place, ref, json }, index) => {
     const told = resolved[index];
@@ -150,7 +150,7 @@ function checkResolved(before: Before, nodeId: string, resolved: readonly Resolv
     refuse('reference', `what "${nodeId}" says that its references found is not what they find in the results`);
 }
 
-function checkPlan(before: Before, nodeId: string, { tool, args }: BoundCall): void {
+function checkPlan(before: CheckContext, nodeId: string, { tool, args }: BoundCall): void {
   const { intentId, order } = before;
   const node = order?.leaves.get(nodeId) as CallNode;
   const values = valuesFor(before, nodeId);
@@ -160,7 +160,7 @@ function checkPlan(before: Before, nodeId: string, { tool, args }: BoundCall): v
     refuse('plan', `the arguments at "${nodeId}" are not those of the plan`);
 }
 
-function checkOrder(before: Before, nodeId: string, named: string): void {
+function checkOrder(before: CheckContext, nodeId: string, named: string): void {
   const missing = before.order?.before.get(nodeId)?.find((id) => !isDone(before, id));
   if (missing !== undefined)
     refuse('order', `${named} began before "${missing}", which the plan puts before it, was done`);
@@ -218,7 +218,7 @@ function checkSignature(question: Gate, body: ReceiptBodies['gate.answered'], in
   if (problem !== undefined) wrong(problem);
 }
 
-function checkAnswer(before: Before, body: ReceiptBodies['gate.answered']): void {
+function checkAnswer(before: CheckContext, body: ReceiptBodies['gate.answered']): void {
   const { node_id: nodeId, by, at, approved, call_sha256 } = body;
   const question = openQuestion(callOf(before, nodeId), nodeId, call_sha256, 'an answer');
   const { accepted } = before.state;
@@ -250,7 +250,7 @@ function checkConsent(record: NodeRecord, nodeId: string, call: BoundCall, surfa
 // Calls and the end: what can have come of them.
 
 function checkStart(
-  before: Before,
+  before: CheckContext,
   { node_id: nodeId, call, surface, at, idempotency_key }: ReceiptBodies['call.started'],
 ): void {
   const record = callOf(before, nodeId);
@@ -272,7 +272,7 @@ function checkStart(
 const isUnsettled = (record: NodeRecord) => ['started', 'unknown'].includes(standingOf(record) ?? '');
 
 /** Throws where a call was not started, or where what is known of it does not fit. */
-function checkBegun(before: Before, nodeId: string, kind: string, fits: (record: NodeRecord) => boolean): void {
+function checkStarted(before: CheckContext, nodeId: string, kind: string, fits: (record: NodeRecord) => boolean): void {
   const record = callOf(before, nodeId);
   // The start may stand among what does not count, and so may what came of it.
   if (before.state.broken) return;
@@ -286,7 +286,7 @@ function checkBegun(before: Before, nodeId: string, kind: string, fits: (record:
  *
  * @param nodes of `intent.unknown`: the calls of which nobody can say what became of them
  */
-function checkEnd(before: Before, kind: ReceiptKind, nodes: readonly string[] = []): void {
+function checkEnd(before: CheckContext, kind: ReceiptKind, nodes: readonly string[] = []): void {
   const { state, order } = before;
   if (kind === 'intent.completed') {
     const missing = order ? [...order.leaves.keys()].find((id) => !isDone(before, id)) : 'plan';
@@ -305,7 +305,7 @@ function checkEnd(before: Before, kind: ReceiptKind, nodes: readonly string[] = 
   if (lost) refuse('outcome', `${kind} leaves out that nobody knows what became of "${lost[0]}"`);
 }
 
-type Checks = { readonly [Kind in ReceiptKind]: (before: Before, body: ReceiptBodies[Kind]) => void };
+type Checks = { readonly [Kind in ReceiptKind]: (before: CheckContext, body: ReceiptBodies[Kind]) => void };
 
 const isCompiledAlready = ({ compiled, clarify }: AnyChainState) => compiled !== undefined || clarify !== undefined;
 
@@ -345,9 +345,9 @@ const CHECKS: Checks = {
     void openQuestion(callOf(before, nodeId), nodeId, call_sha256, 'an expiry'),
   'call.started': checkStart,
   'call.finished': (before, { node_id }) =>
-    checkBegun(before, node_id, 'call.finished', (record) => standingOf(record) === 'started'),
-  'call.reconciled': (before, { node_id }) => checkBegun(before, node_id, 'call.reconciled', isUnsettled),
-  'call.read_back': (before, { node_id }) => checkBegun(before, node_id, 'call.read_back', () => true),
+    checkStarted(before, node_id, 'call.finished', (record) => standingOf(record) === 'started'),
+  'call.reconciled': (before, { node_id }) => checkStarted(before, node_id, 'call.reconciled', isUnsettled),
+  'call.read_back': (before, { node_id }) => checkStarted(before, node_id, 'call.read_back', () => true),
   'wait.started': (before, { node_id: nodeId, until }) => {
     if (before.order?.leaves.get(nodeId)?.kind !== 'wait') refuse('node', `the compiled plan has no wait "${nodeId}"`);
     if (recordOf(before.state, nodeId).waitUntil !== undefined)
@@ -391,11 +391,11 @@ export class CheckedChain {
    * @param seq the envelope's number
    * @returns the invariant that it violates, and then it is not taken in; `undefined` when it fits what came before
    */
-  take(entry: ReceiptEntry, seq: number): { rule: InvariantRule; message: string } | undefined {
+  add(entry: ReceiptEntry, seq: number): { rule: InvariantRule; message: string } | undefined {
     const before = { intentId: this.#intentId, state: this.#state, order: this.#order, seq };
     try {
-      checkPlace(entry.kind, before);
-      const check = CHECKS[entry.kind] as (before: Before, body: unknown) => void;
+      checkPosition(entry.kind, before);
+      const check = CHECKS[entry.kind] as (before: CheckContext, body: unknown) => void;
       check(before, entry.body);
     } catch (thrown) {
       if (thrown instanceof InvariantViolation) return { rule: thrown.rule, message: thrown.message };
@@ -409,7 +409,7 @@ export class CheckedChain {
   /**
    * The approver whose answer the last start of a call rests on; `undefined` for one that nobody's key has approved.
    */
-  starterOf(nodeId: string): string | undefined {
+  startApprover(nodeId: string): string | undefined {
     return approverOf(recordOf(this.#state, nodeId));
   }
 }

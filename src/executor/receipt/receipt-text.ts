@@ -15,7 +15,7 @@ export type ReadValue = { readonly value: unknown; readonly line: number } | { r
  * Whether a value is the answer of an executor around a receipt, whatever else it has. What has a `format` is to be a
  * receipt itself.
  */
-export function isAnswer(value: unknown): value is { readonly ok: true; readonly data: unknown } {
+export function isReceiptResponse(value: unknown): value is { readonly ok: true; readonly data: unknown } {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
   return 'ok' in value && value.ok === true && Object.hasOwn(value, 'data') && !Object.hasOwn(value, 'format');
 }
@@ -37,7 +37,7 @@ export function* readValues(text: string): Generator<ReadValue, void, void> {
     depth: RECEIPT_DEPTH_MAX,
     exact: true,
     protoMember: true,
-    mayBeDeeper: isAnswer,
+    mayBeDeeper: isReceiptResponse,
   });
   let line = 1;
   let counted = 0;
@@ -63,7 +63,7 @@ export function* readValues(text: string): Generator<ReadValue, void, void> {
  */
 export function strictnessProblem(text: string, exact: boolean): string | undefined {
   try {
-    const options = { depth: RECEIPT_DEPTH_MAX, exact, protoMember: true, mayBeDeeper: isAnswer };
+    const options = { depth: RECEIPT_DEPTH_MAX, exact, protoMember: true, mayBeDeeper: isReceiptResponse };
     new StrictReader(text, options).onlyDocument();
     return undefined;
   } catch (thrown) {

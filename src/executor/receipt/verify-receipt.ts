@@ -13,9 +13,9 @@ import { EMPTY_CHAIN } from './chain.ts';
 import { type AnyChainState, EMPTY_STATE } from './chain-state.ts';
 import { callSha256, digestOf, sha256Hex } from './envelope.ts';
 import { CheckedChain } from './invariants.ts';
-import { isAnswer, type ReadValue } from './receipt-text.ts';
+import { isReceiptResponse, type ReadValue } from './receipt-text.ts';
 import { keyIdOf } from './signing-key.ts';
-import { type BrokenLink, ChainReader, type ChainReport, type LooseEnvelope, looseEnvelope } from './verify.ts';
+import { type BrokenLink, ChainReader, type ChainReport, type ParsedEnvelope, parseEnvelope } from './verify.ts';
 
 export type ReceiptReport = ChainReport & {
   /** What the envelopes come to that hold. */
@@ -43,7 +43,7 @@ function wrongContent(entry: ReceiptEntry, seq: number, checked: CheckedChain): 
     const message = `${field} is not the hash of what stands beside it`;
     return { seq, property: 'digest', message, expected, found };
   }
-  const violation = checked.take(entry, seq);
+  const violation = checked.add(entry, seq);
   return violation && { seq, property: 'story', ...violation };
 }
 
@@ -59,14 +59,14 @@ function isKey(publicKey: string, expected: string): boolean {
   return publicKey === expected || keyIdOf(publicKey) === expected;
 }
 
-function unframed(message: string): ReceiptReport {
+function invalidFrame(message: string): ReceiptReport {
   const broken: BrokenLink = { seq: 0, property: 'malformed', message };
   const nothing = { head: EMPTY_CHAIN, state: EMPTY_STATE };
   return { ...nothing, broken, intentId: undefined, publicKey: undefined, keyId: undefined, envelopes: 0 };
 }
 
 /** What is said of a value that is no receipt at all. */
-function strangeness(value: unknown): string | undefined {
+function formatProblem(value: unknown): string | undefined {
   if (!isObject(value)) return `a receipt is an object (got ${showValue(value)})`;
   if (value.ok === false) return `this is the answer to a request that failed: ${showValue(value.error)}`;
   if (value.format === RECEIPT_FORMAT) return undefined;
@@ -74,7 +74,7 @@ function strangeness(value: unknown): string | undefined {
 }
 
 /** What the reader expects. */
-type Given = {
+type Expectations = {
   /** What the key may be, each as {@link isKey} takes it; without them the key is the receipt's own claim. */
   keys?: readonly string[] | undefined;
   /**
@@ -90,10 +90,10 @@ class ReceiptReader {
   readonly chain: ChainReader;
   readonly #checked: CheckedChain;
   readonly #frame: Pick<ReceiptReport, 'intentId' | 'publicKey' | 'keyId' | 'envelopes'>;
-  readonly #approvers: Given['approvers'];
+  readonly #approvers: Expectations['approvers'];
   #broken: BrokenLink | undefined;
 
-  constructor(frame: z.output<typeof frameSchema>, { approvers }: Given) {
+  constructor(frame: z.output<typeof frameSchema>, { approvers }: Expectations) {
     this.#approvers = approvers;
     this.envelopes = frame.envelopes;
     this.chain = new ChainReader(frame.public_key);
@@ -105,10 +105,10 @@ class ReceiptReader {
    * @param isSigned what the chain says of its signature
    * @returns whether it holds: then the next one can be read
    */
-  take(loose: LooseEnvelope, isSigned: boolean): boolean {
+  add(loose: ParsedEnvelope, isSigned: boolean): boolean {
     const entry = loose.envelope as unknown as ReceiptEntry;
     this.#broken =
-      this.chain.take(loose, isSigned) ??
+      this.chain.add(loose, isSigned) ??
       wrongContent(entry, this.chain.head.seq, this.#checked) ??
       this.#notApproved(entry, this.chain.head.seq);
     return this.#broken === undefined;
@@ -117,7 +117,7 @@ class ReceiptReader {
   /** What is wrong with a start that holds, but was not approved by whom the reader has named. */
   #notApproved({ kind, body }: ReceiptEntry, seq: number): BrokenLink | undefined {
     if (!this.#approvers || kind !== 'call.started' || body.surface !== 'escalate') return undefined;
-    const startedBy = this.#checked.starterOf(body.node_id);
+    const startedBy = this.#checked.startApprover(body.node_id);
     if (startedBy !== undefined && this.#approvers.includes(startedBy)) return undefined;
     const message = `"${body.node_id}" was started without the approval of whom you named`;
     const found = startedBy ?? 'no approver’s key';
@@ -134,19 +134,20 @@ function frameOf({ intent_id: intentId, public_key: publicKey, envelopes }: z.ou
 }
 
 /** @returns what is wrong before any envelope is looked at, or their reader */
-function opened(value: unknown, given: Given): ReceiptReport | ReceiptReader {
+function openReceipt(value: unknown, given: Expectations): ReceiptReport | ReceiptReader {
   const { keys } = given;
-  const inner = isAnswer(value) ? value.data : value;
-  const strange = strangeness(inner);
-  if (strange !== undefined) return unframed(strange);
+  const inner = isReceiptResponse(value) ? value.data : value;
+  const strange = formatProblem(inner);
+  if (strange !== undefined) return invalidFrame(strange);
   const checked = checkInput(frameSchema, inner);
-  if ('problems' in checked) return unframed(checked.problems[0]!.sentence);
+  if ('problems' in checked) return invalidFrame(checked.problems[0]!.sentence);
   const { public_key: publicKey, envelopes } = checked.value;
-  if (envelopes.length === 0) return { ...unframed('it has no envelopes: it says nothing'), ...frameOf(checked.value) };
+  if (envelopes.length === 0)
+    return { ...invalidFrame('it has no envelopes: it says nothing'), ...frameOf(checked.value) };
   if (keys && !keys.some((expected) => isKey(publicKey, expected))) {
     const message = 'the receipt is by another key than the one that was expected';
     const broken: BrokenLink = { seq: 0, property: 'key', message, expected: keys.join(' or '), found: publicKey };
-    return { ...unframed(''), broken, ...frameOf(checked.value) };
+    return { ...invalidFrame(''), broken, ...frameOf(checked.value) };
   }
   return new ReceiptReader(checked.value, given);
 }
@@ -159,12 +160,12 @@ function opened(value: unknown, given: Given): ReceiptReport | ReceiptReader {
  *   rounds cannot be seen here any more
  * @param given what the reader expects
  */
-export function verifyReceipt(value: unknown, given: Given = {}): ReceiptReport {
-  const reader = opened(value, given);
+export function verifyReceipt(value: unknown, given: Expectations = {}): ReceiptReport {
+  const reader = openReceipt(value, given);
   if (!(reader instanceof ReceiptReader)) return reader;
   for (const envelope of reader.envelopes) {
-    const loose = looseEnvelope(envelope);
-    if (!reader.take(loose, reader.chain.isSigned(loose))) break;
+    const loose = parseEnvelope(envelope);
+    if (!reader.add(loose, reader.chain.isSigned(loose))) break;
   }
   return reader.report();
 }
@@ -172,14 +173,14 @@ export function verifyReceipt(value: unknown, given: Given = {}): ReceiptReport 
 /** Enough for several cores to be busy while this thread reads; some hundred kilobytes. */
 const SIGNATURES_AHEAD = 256;
 
-async function verifyAside(value: unknown, given: Given): Promise<ReceiptReport> {
-  const reader = opened(value, given);
+async function verifyInThread(value: unknown, given: Expectations): Promise<ReceiptReport> {
+  const reader = openReceipt(value, given);
   if (!(reader instanceof ReceiptReader)) return reader;
-  const checked = ahead(reader.envelopes, SIGNATURES_AHEAD, async (envelope) => {
-    const loose = looseEnvelope(envelope);
-    return { loose, isSigned: await reader.chain.isSignedAside(loose) };
+  const checked = mapInOrder(reader.envelopes, SIGNATURES_AHEAD, async (envelope) => {
+    const loose = parseEnvelope(envelope);
+    return { loose, isSigned: await reader.chain.isSignedInThread(loose) };
   });
-  for await (const { loose, isSigned } of checked) if (!reader.take(loose, isSigned)) break;
+  for await (const { loose, isSigned } of checked) if (!reader.add(loose, isSigned)) break;
   return reader.report();
 }
 
@@ -195,9 +196,9 @@ type CheckedValue =
  * Checks the receipts of a text as {@link verifyReceipt} does, but their signatures on other threads, ahead of the
  * reading. What comes out is the same, in the order of the text.
  */
-export function verifyReceipts(read: Iterable<ReadValue>, given: Given = {}): AsyncIterable<CheckedValue> {
-  return ahead(read, RECEIPTS_AHEAD, async (each) =>
-    'unreadable' in each ? each : { line: each.line, report: await verifyAside(each.value, given) },
+export function verifyReceipts(read: Iterable<ReadValue>, given: Expectations = {}): AsyncIterable<CheckedValue> {
+  return mapInOrder(read, RECEIPTS_AHEAD, async (each) =>
+    'unreadable' in each ? each : { line: each.line, report: await verifyInThread(each.value, given) },
   );
 }
 
@@ -251,7 +252,7 @@ function wrongDigest({ kind, body }: ReceiptEntry): WrongDigest | undefined {
  * @param width on how many at a time
  * @throws what work on an item throws, when it is the item's turn; all that was begun has ended by then
  */
-export async function* ahead<Item, Done>(
+export async function* mapInOrder<Item, Done>(
   items: Iterable<Item>,
   width: number,
   begin: (item: Item) => Promise<Done>,

@@ -43,7 +43,7 @@ export type ChainReport = {
 /** What stands before the 32 bytes of a public key in SPKI DER (RFC 8410 §4). */
 const SPKI_PREFIX = Buffer.from('302a300506032b6570032100', 'hex');
 
-const verifyAside = promisify(verify);
+const verifyInThread = promisify(verify);
 
 function importKey(publicKeyHex: string): KeyObject | undefined {
   try {
@@ -58,12 +58,12 @@ function importKey(publicKeyHex: string): KeyObject | undefined {
 /**
  * An envelope by itself. What is malformed of one that has an `envelope` is its text, which counts when its links hold.
  */
-export type LooseEnvelope =
+export type ParsedEnvelope =
   | { readonly envelope: ReceiptEnvelope; readonly unsigned: string }
   | { readonly envelope?: ReceiptEnvelope; readonly malformed: string };
 
 /** Looks at an envelope by itself: its shape, and the text that is signed. */
-export function looseEnvelope(value: unknown): LooseEnvelope {
+export function parseEnvelope(value: unknown): ParsedEnvelope {
   const checked = checkInput(receiptEnvelopeSchema, value);
   if ('problems' in checked) return { malformed: checked.problems[0]!.sentence };
   // What was read is checked, not what the schema makes of it: a member that it would drop must count.
@@ -93,25 +93,25 @@ export class ChainReader {
   }
 
   /** Whether an envelope bears the signer's signature, whatever stands before it. */
-  isSigned(loose: LooseEnvelope): boolean {
+  isSigned(loose: ParsedEnvelope): boolean {
     if (!('unsigned' in loose) || !this.#key) return false;
     const { envelope, unsigned } = loose;
     return verify(null, Buffer.from(preAuthEncoding(unsigned)), this.#key, Buffer.from(envelope.signature, 'hex'));
   }
 
   /** As {@link isSigned}, on another thread. */
-  async isSignedAside(loose: LooseEnvelope): Promise<boolean> {
+  async isSignedInThread(loose: ParsedEnvelope): Promise<boolean> {
     if (!('unsigned' in loose) || !this.#key) return false;
     const { envelope, unsigned } = loose;
     const signature = Buffer.from(envelope.signature, 'hex');
-    return await verifyAside(null, Buffer.from(preAuthEncoding(unsigned)), this.#key, signature);
+    return await verifyInThread(null, Buffer.from(preAuthEncoding(unsigned)), this.#key, signature);
   }
 
   /**
    * @param isSigned what {@link isSigned} says of it
    * @returns what is wrong with it; it is then not taken in
    */
-  take(loose: LooseEnvelope, isSigned = this.isSigned(loose)): BrokenLink | undefined {
+  add(loose: ParsedEnvelope, isSigned = this.isSigned(loose)): BrokenLink | undefined {
     const seq = this.head.seq + 1;
     const link = loose.envelope && this.#linkOf(loose.envelope, seq);
     if (link) return link;
@@ -151,7 +151,7 @@ export class ChainReader {
 export function verifyChain(envelopes: Iterable<unknown>, { publicKey }: { readonly publicKey: string }): ChainReport {
   const reader = new ChainReader(publicKey);
   for (const envelope of envelopes) {
-    const broken = reader.take(looseEnvelope(envelope));
+    const broken = reader.add(parseEnvelope(envelope));
     if (broken) return { head: reader.head, broken };
   }
   return { head: reader.head, broken: undefined };

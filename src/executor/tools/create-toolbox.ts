@@ -27,7 +27,7 @@ type ToolboxOptions = {
   /** What references in the manifest refer to, and what servers get an allow-list of. */
   variables: Settings;
   /** What servers that run as children must not see. */
-  walls?: Walls | undefined;
+  sandbox?: Walls | undefined;
   /** Gets `mcp-logs/` and `tool-output/`. */
   dataDir: string;
   clock: Clock;

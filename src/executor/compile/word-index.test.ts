@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { wordsOf } from './sources.ts';
+import { indexWords } from './sources.ts';
 
-const has = (text: string, value: string) => wordsOf(text).has(value);
-const hasNumber = (text: string, value: number | string) => wordsOf(text).hasNumber(String(value));
+const has = (text: string, value: string) => indexWords(text).has(value);
+const hasNumber = (text: string, value: number | string) => indexWords(text).hasNumber(String(value));
 
 test('a value stands in a text as a whole word, whatever punctuation is around it', () => {
   const value = 'acct-1';
@@ -121,7 +121,7 @@ test('a number stands as the same decimal, and in no other number', () => {
 });
 
 test('a time stands with its unit', () => {
-  const has = (text: string, seconds: number) => wordsOf(text).hasSeconds(seconds);
+  const has = (text: string, seconds: number) => indexWords(text).hasSeconds(seconds);
   assert.ok(has('wait 10 minutes', 600));
   assert.ok(has('wait 10min.', 600));
   assert.ok(has('in 2 h', 7200));
@@ -153,7 +153,7 @@ test('an amount is found as itself and as no other amount', () => {
   const amount = fc.integer({ min: 1, max: 10_000_000 }).map((cents) => cents / 100);
   fc.assert(
     fc.property(amount, amount, (written, asked) => {
-      const words = wordsOf(`Move ${written.toFixed(2)} USD from acct-1 to acct-2.`);
+      const words = indexWords(`Move ${written.toFixed(2)} USD from acct-1 to acct-2.`);
       assert.equal(words.hasNumber(String(asked)), asked === written);
       assert.ok(words.hasNumber(String(written)));
     }),
@@ -171,7 +171,7 @@ test('no text can make the reader slow', () => {
     '*'.repeat(size),
     'a='.repeat(size / 2),
   ]) {
-    const words = wordsOf(text);
+    const words = indexWords(text);
     assert.equal(words.has('a-value-that-is-not-there'), false);
     assert.equal(words.hasNumber('77'), false);
   }

@@ -10,14 +10,14 @@ import { ReveilleError } from '../wire/errors.ts';
 import type { ExecutorConfig } from './config.ts';
 import type { Toolbox } from './tools/toolbox.ts';
 
-export type LateToolbox = Required<Toolbox> & {
+export type BackgroundToolbox = Required<Toolbox> & {
   /** Begins to start the servers; harmless when repeated. */
   start(): void;
   /** Why there are no tools; `undefined` when there are, or may be in a moment. */
   failure(): ReveilleError | undefined;
 };
 
-export type LateToolboxOptions = {
+export type BackgroundToolboxOptions = {
   readonly manifest: ExecutorConfig['manifest'];
   /** Starts the servers. */
   readonly open: (signal: AbortSignal) => Promise<Toolbox>;
@@ -36,7 +36,7 @@ function digestOfFile(path: string): string {
 }
 
 /** @throws ReveilleError `invalid_request` when there is no manifest to read */
-export function lateToolbox({ manifest, open, log, onFailure }: LateToolboxOptions): LateToolbox {
+export function backgroundToolbox({ manifest, open, log, onFailure }: BackgroundToolboxOptions): BackgroundToolbox {
   const manifestSha256 = digestOfFile(manifest === 'bundled' ? bundledManifest('executor') : manifest.path);
   const closing = new AbortController();
   const settled = Promise.withResolvers<void>();

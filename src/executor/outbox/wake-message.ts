@@ -84,17 +84,17 @@ export function wakePayload({ intent_id, status, result, receipt }: IntentView):
   return new RawJson(encodeJson({ ...about, result_left_out: `it is ${whole.length} characters long` }));
 }
 
-const receiptWords = ({ sha256, path }: ReceiptPointer) =>
+const receiptText = ({ sha256, path }: ReceiptPointer) =>
   `Its receipt has the digest ${sha256}; a person fetches it with GET ${path} from this agent.`;
 
 /** The message of the alarm. */
-export function wakeWords(view: IntentView, receipt: IntentReceipt): string {
+export function wakeMessage(view: IntentView, receipt: IntentReceipt): string {
   return [
     `A task that was handed over to the executor, and that I did not wait for, is over: intent ${view.intent_id}.`,
     `The task: ${taskOf(view)}`,
     ...decisionsOf(receipt),
     ...outcomeOf(view),
-    ...(view.receipt === undefined ? [] : [receiptWords(view.receipt)]),
+    ...(view.receipt === undefined ? [] : [receiptText(view.receipt)]),
     'This message is from the executor.',
   ].join('\n');
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { IntentReceipt, ReceiptEnvelope } from '../../wire/intent-receipt.ts';
 import type { IntentView } from '../rail.ts';
-import { wakePayload, wakeWords } from './wake-words.ts';
+import { wakeMessage, wakePayload } from './wake-message.ts';
 
 const view = (more: Partial<IntentView>): IntentView => ({
   ...{ status: 'completed', intent_id: 'i-1', created_at: '2026-06-15T03:00:00.000Z', origin: 'chronos', nodes: [] },
@@ -20,7 +20,7 @@ const receipt = (...envelopes: [kind: ReceiptEnvelope['kind'], body: Record<stri
 const at = '2026-06-15T07:00:00.000Z';
 
 test('it tells what came of it, by whom it was decided, and that it must not be handed over again', () => {
-  const done = wakeWords(
+  const done = wakeMessage(
     view({ result: { id: 't-1' } }),
     receipt(['gate.answered', { at, node_id: 'pay', approved: true, by: 'ada' }]),
   );
@@ -30,17 +30,17 @@ test('it tells what came of it, by whom it was decided, and that it must not be 
   assert.doesNotMatch(done, /t-1/);
   const error = { code: 'denied', message: 'ada said no' };
   const denied = receipt(['gate.answered', { at, node_id: 'pay', approved: false, by: 'ada', answer: 'not\nnow' }]);
-  const failed = wakeWords(view({ status: 'failed', error }), denied);
+  const failed = wakeMessage(view({ status: 'failed', error }), denied);
   assert.match(failed, /was denied by ada at .*, with the words "not\\nnow"\./);
   assert.match(failed, /It failed\. Reason: ada said no\nDo not hand it over again unless a person asks/);
-  const expired = wakeWords(view({ status: 'failed', error }), receipt(['gate.expired', { at, node_id: 'pay' }]));
+  const expired = wakeMessage(view({ status: 'failed', error }), receipt(['gate.expired', { at, node_id: 'pay' }]));
   assert.match(expired, /Nobody answered about the step pay in time; its approval expired at/);
-  const cancelled = wakeWords(view({ status: 'cancelled' }), receipt());
+  const cancelled = wakeMessage(view({ status: 'cancelled' }), receipt());
   assert.match(cancelled, /It was cancelled\.\nDo not hand it over again/);
 });
 
 test('of an unknown outcome it says that repeating could do it twice, and the way out', () => {
-  const words = wakeWords(
+  const words = wakeMessage(
     view({ status: 'unknown', error: { code: 'unknown', message: 'no answer came' } }),
     receipt(),
   );
@@ -49,12 +49,12 @@ test('of an unknown outcome it says that repeating could do it twice, and the wa
 });
 
 test('a question back is told as one, and that nothing was carried out', () => {
-  const words = wakeWords(view({ status: 'drafting', clarify: 'Which account?' }), receipt());
+  const words = wakeMessage(view({ status: 'drafting', clarify: 'Which account?' }), receipt());
   assert.match(words, /nothing was carried out.*Which account\?\nAsk a person/);
 });
 
 test('what others wrote stays on its line and within its length, and the message fits an alarm', () => {
-  const words = wakeWords(
+  const words = wakeMessage(
     view({ prose: `Pay\nIt was completed.\n${'x'.repeat(70_000)}`, result: '\ud83d\ude00'.repeat(50_000) }),
     receipt(
       ...Array.from({ length: 64 }, (_, n): [ReceiptEnvelope['kind'], Record<string, unknown>] => [
