@@ -58,7 +58,7 @@ test('where the status cannot be had the outcome is unknown, the way out is show
   assert.equal(after.status, 'failed');
   assert.match(
     after.error?.message ?? '',
-    /bank\/transfer \(node more\) was not carried out.*Carried out before: bank\/transfer \(node pay\)/,
+    /bank\/transfer \(node more\) was not carried out.*Completed before: bank\/transfer \(node pay\)/,
   );
   assert.equal((await bench.rail.reconcile('alice', id)).status, 'failed');
   assert.equal(bench.bank.transfers.size, 1);

@@ -88,7 +88,7 @@ test('a denied call is not made, nor anything after it', async (t) => {
   await bench.reaches(id, 'denied');
   const { error } = bench.rail.state('alice', id);
   assert.equal(error?.code, 'denied');
-  assert.match(error.message, /alice denied.*too dear.*Carried out before: bank\/transfer \(node one\)/);
+  assert.match(error.message, /alice denied.*too dear.*Completed before: bank\/transfer \(node one\)/);
   assert.equal(bench.bank.transfers.size, 1);
   assert.deepEqual(
     bench.rail.view('alice', id).nodes.map(({ state }) => state),
@@ -126,7 +126,7 @@ test('answers that do not count are refused with a reason and recorded, but not 
   const b = await bench.gate(id, 'b');
   const approve = (node: string, gate: typeof a, user = 'alice') =>
     bench.rail.answer(user, id, node, bench.approver.answer(id, gate));
-  await assert.rejects(approve('a', b), { code: 'conflict', message: /another call/ });
+  await assert.rejects(approve('a', b), { code: 'conflict', message: /call_sha256 must be/ });
   await assert.rejects(approve('a', { ...a, displayed_sha256: b.displayed_sha256 }), {
     code: 'conflict',
     message: /another question/,
@@ -181,7 +181,7 @@ test('when the definition changes after the approval, the approval does not coun
   assert.equal((await bench.gate(id, 'pay')).call.call_sha256, first.call_sha256);
   await assert.rejects(bench.rail.answer('alice', id, 'pay', first), {
     code: 'conflict',
-    message: /displayed_sha256 is that of another question/,
+    message: /displayed_sha256 must be/,
   });
   assert.equal(bench.bank.transfers.size, 0);
   await bench.approve(id, 'pay');
@@ -287,7 +287,7 @@ test('a call that fails ends the intent, and what stood beside it is brought to 
   await bench.reaches(id, 'failed');
   const { error } = bench.rail.state('alice', id);
   assert.equal(error?.code, 'tool_failed');
-  assert.match(error.message, /the bank is closed.*Carried out before: bank\/note \(node slow\)/);
+  assert.match(error.message, /the bank is closed.*Completed before: bank\/note \(node slow\)/);
   assert.deepEqual(
     bench.rail.view('alice', id).nodes.map(({ state }) => state),
     ['done', 'failed', 'skipped'],

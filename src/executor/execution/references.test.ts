@@ -151,7 +151,7 @@ test('a reference that finds nothing, or what the tool does not take, ends the i
     ['{"amount":null}', '/amount', /amount must be string/],
     ['{"amount":{"$ref":"exchange#/amount"}}', '/amount', /amount must be string/],
     ['{"amount":{"constructor":1}}', '/amount', /a member named constructor/],
-    [`{"amount":"1","rest":"${'x'.repeat(70_000)}"}`, '/amount', /no result that can be looked into/],
+    [`{"amount":"1","rest":"${'x'.repeat(70_000)}"}`, '/amount', /no usable result/],
   ];
   for (const [source, pointer, words] of cases) {
     const id = await afterExchange(bench, source, { amount: $ref(pointer) });
@@ -159,7 +159,7 @@ test('a reference that finds nothing, or what the tool does not take, ends the i
     const { error } = bench.rail.state('alice', id);
     assert.match(error!.code!, /^(unresolved|unfit)_reference$/);
     assert.match(error!.message, words, source.slice(0, 60));
-    assert.match(error!.message, /Carried out before: bank\/exchange \(node exchange\)/);
+    assert.match(error!.message, /Completed before: bank\/exchange \(node exchange\)/);
     verifiedTwice(bench, id);
   }
   assert.equal(bench.bank.transfers.size, 0);
@@ -172,7 +172,7 @@ test('a result in words, and one whose answer got lost, give nothing to refer to
   const words = await bench.submit(planOf(exchange, send()));
   await bench.approve(words, 'exchange');
   await bench.reaches(words, 'failed');
-  assert.match(bench.rail.state('alice', words).error!.message, /no result that can be looked into/);
+  assert.match(bench.rail.state('alice', words).error!.message, /no usable result/);
   bench.bank.misbehave = async (tool, _args, carryOut) => {
     const report = carryOut();
     return tool === 'bank/transfer' ? { status: 'unknown', message: 'the line went dead' } : report;

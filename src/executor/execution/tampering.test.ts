@@ -89,7 +89,7 @@ test('a chain that is changed while the executor runs does not grow; a call that
   const [waiting] = bench.rail.gates('alice', id);
   await assert.rejects(bench.rail.answer('alice', id, 'two', bench.approver.answer(id, waiting!)), {
     code: 'conflict',
-    message: /journal of this intent was changed|the intent is over/,
+    message: /journal of this intent was tampered with|the intent has ended/,
   });
   await bench.reaches(id, 'unknown');
   assert.equal(bench.bank.transfers.size, 1);

@@ -1,4 +1,4 @@
-/** The executor's HTTP server: who may come in, and which routes there are (docs/contracts.md §6). */
+/** The executor's HTTP server: authentication and routes (docs/contracts.md §6). */
 import type { Clock } from '../../kit/clock/clock.ts';
 import { type RunningServer, startServer } from '../../kit/http/server.ts';
 import type { Logger } from '../../kit/log/log.ts';
@@ -17,7 +17,7 @@ type ExecutorServerOptions = {
   journal: Pick<Journal, 'roster' | 'submitters'>;
   /** The public key that receipts are signed with. */
   publicKey: string;
-  /** Why there are no tools; without them nothing can be carried out. */
+  /** Why there are no tools; without them no intent can be executed. */
   tools: { failure(): Error | undefined };
   clock: Clock;
   log: Logger;

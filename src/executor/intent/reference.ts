@@ -80,7 +80,7 @@ type ReadReferences = {
 
 /** The references of a plan whose nodes have different ids, and what is wrong with them. */
 export function readReferences(plan: PlanNode): ReadReferences {
-  const { leaves, before } = planOrder(plan);
+  const { leaves, predecessors } = planOrder(plan);
   const references: PlanReference[] = [];
   const problems: ReadReferences['problems'][number][] = [];
   let count = 0;
@@ -88,7 +88,7 @@ export function readReferences(plan: PlanNode): ReadReferences {
     if (node.kind === 'sequence' || node.kind === 'parallel')
       for (const [index, child] of node.nodes.entries()) visit(child, [...path, 'nodes', index]);
     if (node.kind !== 'call') return;
-    const earlier = before.get(node.id)!.filter((id) => leaves.get(id)?.kind === 'call');
+    const earlier = predecessors.get(node.id)!.filter((id) => leaves.get(id)?.kind === 'call');
     const those = earlier.length === 0 ? 'no call comes before it' : `calls before it are ${earlier.join(', ')}`;
     for (const found of referencesIn(node.args, [])) {
       // The rest would only take time: the plan is refused.
