@@ -91,7 +91,7 @@ export const EXECUTOR_ROUTES = {
     method: 'post',
     path: '/intents/{id}/gates/{node_id}/answer',
     summary:
-      "a person's word on a step, signed by their approver's key or with their passkey; it counts for the question that was shown and for no other",
+      "answer a step, signed with an approver's key or a passkey; the answer counts only for the question that was shown",
     body: gateAnswerSchema,
     data: gateAnsweredSchema,
   },
@@ -138,8 +138,7 @@ export const EXECUTOR_ROUTES = {
     credential: 'admin',
     method: 'post',
     path: '/approvers',
-    summary:
-      "let a key or a passkey answer for a user; after the user's first one it takes the signature of a key that stands",
+    summary: "enrol a key or a passkey as an approver of a user; after the user's first key an active key must sign it",
     body: z.union([approverRequestSchema, passkeyRequestSchema]),
     data: approverViewSchema,
   },
