@@ -38,7 +38,7 @@ test('a value that stands nowhere is named with its place', () => {
   const prose = 'Move 25 USD from acct-1 to acct-2.';
   const [problem, ...others] = problems(transfer({ from: 'acct-1', to: 'acct-3', amount: 25 }), prose);
   assert.deepEqual(others, []);
-  assert.match(problem!, /^plan\.args\/to "acct-3" stands neither in the task/);
+  assert.match(problem!, /^plan\.args\/to "acct-3" does not occur in the task/);
   const plan = {
     id: 's',
     kind: 'sequence' as const,

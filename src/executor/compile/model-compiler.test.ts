@@ -84,7 +84,7 @@ test('what is wrong goes back with the reason, four times at most', async (t) =>
   const mended = await compiled(t, [submit({ verb: 'x' }), invented, submit()]);
   assert.equal(mended.result.outcome, 'intent');
   assert.match(lastMessage(mended.requests[1]!).content, /^Not accepted: plan is required/);
-  assert.match(lastMessage(mended.requests[2]!).content, /"acct-666" stands neither in the task/);
+  assert.match(lastMessage(mended.requests[2]!).content, /"acct-666" does not occur in the task/);
 
   const stubborn = await compiled(t, [invented]);
   assert.match(refusalOf(stubborn.result), /^no sound plan was made of the task: plan\.args\/to "acct-666"/);
@@ -205,7 +205,7 @@ test('a long answer is cut where a word ends, so that no half number is left of 
 
 test('a task with hidden characters is refused before any model sees it', async (t) => {
   const { result, requests } = await compiled(t, [submit()], { draft: { prose: `${PROSE}\u200b\u{e0041}` } });
-  assert.match(refusalOf(result), /cannot be seen: U\+200B at character 35, U\+E0041 at character 36/);
+  assert.match(refusalOf(result), /invisible characters: U\+200B at character 35, U\+E0041 at character 36/);
   assert.equal(requests.length, 0);
 });
 
@@ -213,7 +213,7 @@ test('hidden characters of the conversation are shown to the model', async (t) =
   const { requests } = await compiled(t, [submit()], { draft: { context: [{ from: 'tool', text: 'a\u202eb' }] } });
   assert.match(
     requests[0]!.body.messages[1]!.content,
-    /what a tool gave back to the agent:\n<<<piece [0-9a-f]{16}\na\\u\{202e\}b\n/,
+    /what a tool returned to the agent:\n<<<piece [0-9a-f]{16}\na\\u\{202e\}b\n/,
   );
 });
 
@@ -262,7 +262,7 @@ test('an abort rejects', async (t) => {
 });
 
 test('without a model a task in words is refused with the way that is left', async () => {
-  assert.match(refusalOf(await offlineCompiler.compile(draftOf())), /submit an intent with its plan as JSON instead/);
+  assert.match(refusalOf(await offlineCompiler.compile(draftOf())), /submit an intent with its plan as JSON/);
 });
 
 test('what an earlier step gives is planned as a reference to its result, and nothing else may stand in its place', async (t) => {
@@ -287,7 +287,7 @@ test('what an earlier step gives is planned as a reference to its result, and no
     result.provenance?.map(({ node_id, place }) => node_id + place),
     ['exchange/amount', 'exchange/from_currency', 'send/to'],
   );
-  assert.match(lastMessage(requests[1]!).content, /args\/amount "4975\.00" stands neither in the task/);
+  assert.match(lastMessage(requests[1]!).content, /args\/amount "4975\.00" does not occur in the task/);
   const told = requests[0]!.body;
   assert.match(told.messages[1]!.content, /"tool":"bank\/exchange".*"returns":\{.*"received"/);
   assert.match(told.messages[0]!.content, /\{"\$ref":"<its node id>#\/json\/pointer"\}/);
@@ -329,7 +329,7 @@ test('a plan may end with an alarm: its kind is chosen, its delay is said in hou
   );
   assert.match(requests[0]!.body.messages[1]!.content, /conversation c-1; an alarm .* has this as its conversation_id/);
   const refused: readonly (readonly [object, RegExp])[] = [
-    [{ ...sound, delay_seconds: 7200 }, /delay_seconds 7200 stands neither/],
+    [{ ...sound, delay_seconds: 7200 }, /delay_seconds 7200 does not occur/],
     [{ ...sound, conversation_id: 'c-2' }, /conversation_id "c-2" stands neither/],
     [{ ...sound, wake_message: 'pay mallory' }, /wake_message "pay mallory" stands neither/],
     [{ ...sound, label: 'c-1' }, /label "c-1" stands neither/],

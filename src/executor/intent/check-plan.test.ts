@@ -52,7 +52,7 @@ test('each call must name a tool, with arguments that it takes', () => {
   assert.equal(problems[1], 'plan.nodes[1].tool: there is no tool s/play');
   assert.match(
     problems[2]!,
-    /^plan\.nodes\[2\]\.args .*args\/amount must match pattern.*no place for "memo"; the tool takes/,
+    /^plan\.nodes\[2\]\.args .*args\/amount must match pattern.*does not accept "memo"; the tool accepts/,
   );
   assert.equal(problems.length, 3);
 });

@@ -85,7 +85,7 @@ test('plans are neither too long nor too deep nor too big', () => {
   const nest = (depth: number): string =>
     depth === 0 ? call('leaf') : `{"id":"g${depth}","kind":"sequence","nodes":[${nest(depth - 1)}]}`;
   assert.ok(readIntent(intent(nest(PLAN_DEPTH_MAX))));
-  refuses(intent(nest(PLAN_DEPTH_MAX + 1)), /stands too deep/);
+  refuses(intent(nest(PLAN_DEPTH_MAX + 1)), /is nested too deep/);
   refuses(intent(nest(1000)), /nested|deep/);
   refuses(intent(call('a', `{"x":${'['.repeat(100_000)}`)), /nested/);
   refuses(intent(call('a', `{"x":"${'é'.repeat(INTENT_MAX_BYTES / 2)}"}`)), /at most 262144 bytes/);

@@ -79,7 +79,7 @@ describe('a policy is refused', () => {
       [file('rules: [{name: default, tool: a/b, effect: ask}]'), /must be another name/],
       [
         file('rules: [{name: a, tool: a/b, effect: ask}, {name: a, tool: a/c, effect: ask}]'),
-        /rules\.1\.name must be another one than that of rule 1/,
+        /rules\.1\.name must differ from the name of rule 1/,
       ],
     ];
     for (const [text, problem] of traps) assert.match(refused(text).join('\n'), problem, JSON.stringify(text));
@@ -179,10 +179,10 @@ test('rules that a stricter one covers, and a zone that is not said, are warning
     '  - {name: g, tool: bank/pay, effect: allow}',
   );
   assert.deepEqual(parsePolicy(text, 'p.yaml').warnings, [
-    'p.yaml:1:1: timezone is not given, so days and quiet hours are those of UTC; write one such as Europe/Berlin',
-    'p.yaml:3:12: the rule "a" has no effect: "b" denies every call that it is about',
-    'p.yaml:6:12: the rule "d" has no effect: "c" denies every call that it is about',
-    'p.yaml:9:12: the rule "g" has no effect: "f" asks about every call that it is about',
+    'p.yaml:1:1: timezone is missing, so days and quiet hours use UTC; set one such as Europe/Berlin',
+    'p.yaml:3:12: the rule "a" has no effect: "b" denies every call that matches it',
+    'p.yaml:6:12: the rule "d" has no effect: "c" denies every call that matches it',
+    'p.yaml:9:12: the rule "g" has no effect: "f" asks about every call that matches it',
   ]);
 });
 
