@@ -247,7 +247,7 @@ const OPERATIONS: Operations = {
     if (current === job.branch) return `Already on '${job.branch}'`;
     if (target === undefined)
       throw new ReveilleError('not_found', `there is no branch ${job.branch}; set create to make it`);
-    await workTree.goTo(await repository.tree((await repository.readCommit(target)).tree));
+    await workTree.checkOut(await repository.tree((await repository.readCommit(target)).tree));
     await repository.checkOutBranch(job.branch);
     return `Switched to branch '${job.branch}'`;
   },
@@ -277,7 +277,7 @@ const OPERATIONS: Operations = {
       const target = await repository.tree(commit.tree);
       Repository.init(files, job.folder, named, job.url);
       const workTree = await WorkTree.open(repository);
-      await workTree.goTo(target);
+      await workTree.checkOut(target);
       await repository.setBranch(named, commit.oid);
       return `cloned ${target.size} files into ${JSON.stringify(job.folder)}, on the branch ${named}`;
     } catch (thrown) {
@@ -302,7 +302,7 @@ const OPERATIONS: Operations = {
       await requireDescendant(repository, commit.oid, head);
     }
     if (branch === undefined) throw new ReveilleError('conflict', 'no branch is checked out; switch to one first');
-    await workTree.goTo(await repository.tree(commit.tree));
+    await workTree.checkOut(await repository.tree(commit.tree));
     await repository.setBranch(branch, commit.oid);
     return `Fast-forward ${head === undefined ? '' : `${shortOf(head)}..`}${shortOf(commit.oid)} on ${branch}`;
   },

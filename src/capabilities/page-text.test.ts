@@ -22,7 +22,7 @@ test('a page comes as text, also with elements that nothing closes, and up to 51
   for (const depth of [513, 700_000])
     assert.match(
       await reader.read({ html: `<p>before${nested(depth)}`, base }, signal),
-      /^before\n\n(?:\.\.\.\n\n)?\[The rest of the page is left out: it has more than 512 elements in one another; raw: true gives/,
+      /^before\n\n(?:\.\.\.\n\n)?\[The rest of the page is omitted: it has more than 512 nested elements; raw: true returns/,
     );
 });
 
@@ -39,6 +39,6 @@ test('a conversion is ended at its deadline and when the call is given up, and t
   clock.advance(DEADLINE_MS);
   await assert.rejects(late, { code: 'unavailable', message: /took more than 15 s/ });
   given.abort();
-  await assert.rejects(dropped, /the call was given up/);
+  await assert.rejects(dropped, /the call was cancelled/);
   assert.equal(await reader.read({ html: '<p>next', base }, signal), 'next');
 });

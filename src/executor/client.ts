@@ -106,7 +106,7 @@ export function createExecutorClient({ userId, attend, ...place }: ExecutorClien
     async submit(request: IntentRequest): Promise<string> {
       const key = request.idempotency_key;
       const again = key === undefined ? '' : ` with: --idempotency-key ${shellWord(key)}`;
-      const remedy = `Check with "reveille intent list", or repeat it safely with the same command${again}`;
+      const remedy = `Check with "reveille intent list", or repeat it safely: the same command${again}`;
       const options = { body: request, ifLost: unknownOutcome('your task', remedy) };
       return (await fetchParsed(EXECUTOR_ROUTES.submit, {}, options)).value.intent_id;
     },

@@ -44,7 +44,7 @@ test('a value that stands nowhere is named with its place', () => {
     kind: 'sequence' as const,
     nodes: [{ ...transfer({ to: 'acct-2', amount: 26 }).plan, id: 'n' }],
   };
-  assert.match(problems(transfer({}, { plan }), prose).join(), /^plan\.nodes\[0\]\.args\/amount 26 stands neither/);
+  assert.match(problems(transfer({}, { plan }), prose).join(), /^plan\.nodes\[0\]\.args\/amount 26 does not occur/);
 });
 
 test('parts, other spellings and other cases of a value do not count', () => {

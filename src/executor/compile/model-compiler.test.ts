@@ -87,7 +87,10 @@ test('what is wrong goes back with the reason, four times at most', async (t) =>
   assert.match(lastMessage(mended.requests[2]!).content, /"acct-666" does not occur in the task/);
 
   const stubborn = await compiled(t, [invented]);
-  assert.match(refusalOf(stubborn.result), /^no sound plan was made of the task: plan\.args\/to "acct-666"/);
+  assert.match(
+    refusalOf(stubborn.result),
+    /^the task could not be compiled to a valid plan: plan\.args\/to "acct-666"/,
+  );
   assert.equal(stubborn.requests.length, 4);
 });
 
@@ -294,10 +297,10 @@ test('what an earlier step gives is planned as a reference to its result, and no
   const wrong: readonly (readonly [object, RegExp])[] = [
     [planned({ $ref: 'send#/x' }), /plan\.nodes\[1\]\.args\.amount refers to the result of its own node/],
     [planned({ $ref: 'exchange#/x', hint: 'mallory' }), /must have no other member/],
-    [{ ...sound, objects: { what: { $ref: 'mallory' } } }, /objects\/what\/\$ref|"mallory" stands neither/],
+    [{ ...sound, objects: { what: { $ref: 'mallory' } } }, /objects\/what\/\$ref|"mallory" does not occur/],
     [
       planned({ $ref: 'exchange#/x' }, { id: 'rest', kind: 'wait', until: '2026-06-16T09:00:00Z' }),
-      /until .* stands neither/,
+      /until .* does not occur/,
     ],
   ];
   for (const [bad, words] of wrong)
@@ -330,9 +333,9 @@ test('a plan may end with an alarm: its kind is chosen, its delay is said in hou
   assert.match(requests[0]!.body.messages[1]!.content, /conversation c-1; an alarm .* has this as its conversation_id/);
   const refused: readonly (readonly [object, RegExp])[] = [
     [{ ...sound, delay_seconds: 7200 }, /delay_seconds 7200 does not occur/],
-    [{ ...sound, conversation_id: 'c-2' }, /conversation_id "c-2" stands neither/],
-    [{ ...sound, wake_message: 'pay mallory' }, /wake_message "pay mallory" stands neither/],
-    [{ ...sound, label: 'c-1' }, /label "c-1" stands neither/],
+    [{ ...sound, conversation_id: 'c-2' }, /conversation_id "c-2" does not occur/],
+    [{ ...sound, wake_message: 'pay mallory' }, /wake_message "pay mallory" does not occur/],
+    [{ ...sound, label: 'c-1' }, /label "c-1" does not occur/],
     [{ ...sound, user_id: 'bob' }, /user_id/],
     [{ ...sound, kind: 'never' }, /kind/],
   ];

@@ -129,7 +129,7 @@ test('answers that do not count are refused with a reason and recorded, but not 
   await assert.rejects(approve('a', b), { code: 'conflict', message: /call_sha256 must be/ });
   await assert.rejects(approve('a', { ...a, displayed_sha256: b.displayed_sha256 }), {
     code: 'conflict',
-    message: /another question/,
+    message: /displayed_sha256 must be/,
   });
   await assert.rejects(approve('a', a, 'mallory'), { code: 'not_found' });
   await assert.rejects(approve('nowhere', a), { code: 'not_found' });

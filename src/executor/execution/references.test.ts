@@ -134,7 +134,7 @@ test('a reference that finds nothing, or what the tool does not take, ends the i
   const bench = createWorkbench(t);
   const nine = '[9,[9]]';
   const cases: readonly (readonly [source: string, pointer: string, words: RegExp])[] = [
-    ['{"received":{"sum":"1"}}', '/received/amount', /nothing: what stands at \/received has "sum"/],
+    ['{"received":{"sum":"1"}}', '/received/amount', /nothing: the value at \/received has "sum"/],
     [nine, '/01', /is a list of 2/],
     [nine, '/-', /is a list of 2/],
     [nine, '/2', /is a list of 2/],
@@ -182,7 +182,7 @@ test('a result in words, and one whose answer got lost, give nothing to refer to
   );
   await bench.approve(lost, 'exchange');
   await bench.reaches(lost, 'failed');
-  assert.match(bench.rail.state('alice', lost).error!.message, /its answer got lost/);
+  assert.match(bench.rail.state('alice', lost).error!.message, /its answer was lost/);
   verifiedTwice(bench, lost);
 });
 
@@ -219,7 +219,7 @@ test('references are checked when a plan is submitted, each mistake with its pla
     [planOf(exchange, send({ amount: $ref('/a~') })), /JSON Pointer/],
     [planOf(exchange, send({ amount: { $ref: '/received' } })), /must name a node before #/],
     [planOf(exchange, send({ amount: { $ref: '#/received' } })), /must name a node before #/],
-    [planOf(exchange, send({ amount: { $ref: 7 } })), /must have as \$ref a text/],
+    [planOf(exchange, send({ amount: { $ref: 7 } })), /must have a \$ref text/],
     [planOf(exchange, send({ amount: { ...$ref('/x'), unit: 'JPY' } })), /must have no other member \(it has unit\)/],
     [planOf(exchange, { ...send(), args: $ref('') }), /must not be a reference as a whole/],
   ];
@@ -329,7 +329,7 @@ test('references of one plan, and what they find together, are bounded', async (
   assert.equal(error?.code, 'unresolved_reference');
   assert.match(
     error.message,
-    new RegExp(`^node note-${most}: what the references of the plan find has more than 1048576`),
+    new RegExp(`^node note-${most}: the values of the plan's references have more than 1048576`),
   );
   for (const id of [fits, tooMuch]) verifiedTwice(bench, id);
 });

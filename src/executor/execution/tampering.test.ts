@@ -72,7 +72,7 @@ for (const change of [edit, remove, cutOff, swap, garble, forge, first, headBack
       envelopes.slice(broken + 1).map(({ kind }) => kind),
       [`intent.${bench.status(id)}`],
     );
-    assert.match(bench.rail.state('alice', id).error?.message ?? '', /changed behind the executor's back/);
+    assert.match(bench.rail.state('alice', id).error?.message ?? '', /was tampered with/);
     const late = bench.approver.answer(id, NO_GATE);
     await assert.rejects(bench.rail.answer('alice', id, 'pay', late), { code: /conflict|not_found/ });
     assert.equal(bench.bank.transfers.size, 0);
@@ -175,7 +175,7 @@ test('a whole chain in the place of another one is found out', async (t) => {
     [one, 'alice'],
     [other, 'bob'],
   ] as const) {
-    assert.match(bench.rail.state(user, id).error?.message ?? '', /changed behind/);
+    assert.match(bench.rail.state(user, id).error?.message ?? '', /was tampered with/);
     bench.verified(id, user);
   }
 });

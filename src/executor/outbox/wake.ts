@@ -25,7 +25,7 @@ export type Wake = {
 };
 
 const DELAY_SECONDS = 1;
-const LABEL = 'task is over';
+const LABEL = 'task ended';
 
 function deliveryFor(thrown: unknown, { user, intentId }: Wake, publicKey: string): Delivery {
   if (!(thrown instanceof ReveilleError)) throw thrown;

@@ -197,7 +197,7 @@ describe('the shell', () => {
     assert.match(
       refused.text,
       isHere
-        ? /no command was run: there are no walls around the shell here/
+        ? /no command was run: the shell has no sandbox here/
         : /"shell" is off: there is no program bwrap/,
     );
     const open = await openCapabilities(t, {

@@ -65,7 +65,7 @@ test('a search asks the engine that was set up, and no other address, also when 
   const found = await call('web_search/search', { query: 'tea & milk', count: 2 });
   assert.equal(found.text, '1. T1\nhttps://e.example/1\nAbout 1\n\n2. T2\nhttps://e.example/2\nAbout 2');
   assert.deepEqual(asked, ['/search?q=tea+%26+milk&format=json']);
-  assert.match((await call('web_search/search', { query: 'away' })).text, /leads on after 0 redirects/);
+  assert.match((await call('web_search/search', { query: 'away' })).text, /redirects again after 0 redirects/);
   assert.match((await call('web_search/search', { query: 'odd' })).text, /a SearXNG must have "json"/);
   assert.ok(!asked.includes('/elsewhere'));
 });

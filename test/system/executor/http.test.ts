@@ -360,7 +360,7 @@ test('without a token of its own the operator opens no roster, on loopback and w
     for (const path of ['/approvers?user=ada', '/submitters?user=ada']) {
       const { status, error } = await asOperator(executor.url, 'GET', path, undefined, token);
       assert.equal(status, 403, path);
-      assert.match(error!.message, /^EXECUTOR_ADMIN_TOKEN is not set at this executor, so nobody can enrol anybody/);
+      assert.match(error!.message, /^EXECUTOR_ADMIN_TOKEN is not set at this executor, so approvers and submitters cannot be enrolled/);
     }
   // What needs no roster is there.
   assert.equal((await callerOf(executor, 'ada').call('GET', '/intents')).status, 200);
