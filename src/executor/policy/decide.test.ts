@@ -187,7 +187,7 @@ describe('limits', () => {
     assert.equal(effectOf(file, { amount: euros('51'), surface: 'natural' }), 'deny');
   });
 
-  test('count only amounts of the rule's tools, including future ones after the clock was set back', () => {
+  test('count only amounts of the tools of the rule, including future ones after the clock was set back', () => {
     const amount = euros('50');
     assert.equal(effectOf(file, { amount, spends: [spend('100', '2026-06-17T00:00:00Z')] }), 'deny');
     assert.equal(
