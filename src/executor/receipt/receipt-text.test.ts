@@ -5,7 +5,7 @@ import { anyCharacter } from '../../../test/support/random/characters.ts';
 import { RECEIPT_DEPTH_MAX } from './envelope.ts';
 import { readValues } from './receipt-text.ts';
 
-/** Line, column and words of the first thing that cannot be read. */
+/** Line, column and message of the first unreadable value. */
 function refusal(text: string): string | undefined {
   for (const read of readValues(text)) {
     if ('unreadable' in read) return `${read.unreadable.line}:${read.unreadable.column} ${read.unreadable.message}`;
@@ -13,7 +13,7 @@ function refusal(text: string): string | undefined {
   return undefined;
 }
 
-test('what JSON.stringify writes is read as the same value', () => {
+test('output of JSON.stringify is read as the same value', () => {
   fc.assert(
     fc.property(fc.jsonValue({ stringUnit: anyCharacter }), fc.nat(3), (value, indent) => {
       const reads = [...readValues(JSON.stringify(value, null, indent))];
@@ -53,7 +53,7 @@ test('text that JSON.parse refuses is refused', () => {
   );
 });
 
-test('several values stand in one text, each with its line', () => {
+test('one text may contain several values, each with its line', () => {
   assert.deepEqual(
     [...readValues('{"a":1}\n\n[2] 3\n')],
     [
@@ -65,7 +65,7 @@ test('several values stand in one text, each with its line', () => {
   assert.deepEqual([...readValues(' \n')], []);
 });
 
-test('what readers could understand in two ways is refused with its place', () => {
+test('ambiguous text is refused with its position', () => {
   assert.equal(refusal('{"a":1,\n "\\u0061":2}'), '2:2 the field "a" is duplicated');
   assert.equal(
     refusal('[12345678901234567890]'),
@@ -79,7 +79,7 @@ test('what readers could understand in two ways is refused with its place', () =
   assert.match(refusal('['.repeat(100_000))!, /^1:257 values may be nested at most 256 deep$/);
 });
 
-test('text that is cut off says so; other mistakes are named', () => {
+test('truncated text and other mistakes are named', () => {
   const cut = 'the text is incomplete';
   for (const text of ['{', '{"a"', '{"a":', '{"a":1,', '[', '[1', '"a', '"\\', 'tru', '-']) {
     assert.match(refusal(text)!, new RegExp(`${cut}|expected a JSON value`), text);
@@ -91,7 +91,7 @@ test('text that is cut off says so; other mistakes are named', () => {
   assert.equal(refusal('01'), '1:1 expected a JSON value');
 });
 
-test('members that JavaScript takes for something else are members', () => {
+test('member names that are special in JavaScript are ordinary members', () => {
   const [read] = readValues('{"__proto__":{"a":1},"constructor":2}');
   assert.ok(read && 'value' in read);
   assert.deepEqual(Object.keys(read.value as object), ['__proto__', 'constructor']);

@@ -1,4 +1,4 @@
-/** How an intent ends: what its envelopes allow to be said, and no more. Pure. */
+/** The envelope that ends an intent, derived from its other envelopes. Pure. */
 
 import { clip } from '../../kit/text/excerpt.ts';
 import { canonicalJson } from '../../wire/canonical-json.ts';
@@ -8,7 +8,7 @@ import { type ChainState, type Ending, intentOf, outcomeOf, recordOf } from '../
 
 const ARGUMENT_CHARACTERS = 1000;
 
-/** What the calls gave: `{nodes: {id: {status, references?, result? or text?}}}`. */
+/** The results of the calls: `{nodes: {id: {status, references?, result? or text?}}}`. */
 export function resultOf(state: ChainState): { readonly nodes: Readonly<Record<string, unknown>> } {
   const plan = intentOf(state)?.plan;
   const nodes = (plan ? callNodes(plan) : []).flatMap(({ id }) => {
@@ -16,24 +16,24 @@ export function resultOf(state: ChainState): { readonly nodes: Readonly<Record<s
     const status = outcomeOf(record);
     if (status === undefined) return [];
     const { references, result, text } = record.finished ?? {};
-    const said = result !== undefined ? { result } : text !== undefined ? { text } : {};
-    return [[id, { status, ...(references && { references }), ...said }] as const];
+    const output = result !== undefined ? { result } : text !== undefined ? { text } : {};
+    return [[id, { status, ...(references && { references }), ...output }] as const];
   });
   return { nodes: Object.fromEntries(nodes) };
 }
 
-/** Which calls took effect, for somebody who learns that the rest did not. */
-function doneBefore(state: ChainState): string {
+/** Names the calls that took effect, for the reason of an intent that failed. */
+function completedCalls(state: ChainState): string {
   const plan = intentOf(state)?.plan;
   const done = (plan ? callNodes(plan) : []).filter(({ id }) => outcomeOf(recordOf(state, id)) === 'succeeded');
   if (done.length === 0) return '';
-  return ` Carried out before: ${done.map(({ id, tool }) => `${tool} (node ${id})`).join(', ')}; what comes after was not begun.`;
+  return ` Completed before: ${done.map(({ id, tool }) => `${tool} (node ${id})`).join(', ')}; no later call was started.`;
 }
 
 /**
- * Calls with an unknown outcome that count.
+ * Calls with an unknown outcome that make the outcome of the intent unknown.
  *
- * @param isRead whether the tool moves nothing: a read whose answer got lost leaves nothing to find out
+ * @param isRead whether the tool changes nothing: a read whose answer was lost needs no reconciliation
  */
 export function inDoubt(state: ChainState, isRead: (tool: string) => boolean): string[] {
   return nodesInDoubt(state).filter((id) => {
@@ -50,13 +50,13 @@ function unknownReason(state: ChainState, nodes: readonly string[]): string {
     return `${tool} (node ${id}) with ${clip(canonicalJson(args), ARGUMENT_CHARACTERS)}, started at ${started!.at}: ${why}`;
   });
   const id = state.accepted.intent_id;
-  return `It is not known whether this was carried out: ${calls.join('; ')}. Look for it in the tool's own records, and do not have it done again before. "reveille intent reconcile ${id}" asks the tools again.${doneBefore(state)}`;
+  return `It is unknown whether these calls were carried out: ${calls.join('; ')}. Check the tool's own records before you repeat a call. "reveille intent reconcile ${id}" queries the tools again.${completedCalls(state)}`;
 }
 
 /**
  * The envelope that ends an intent.
  *
- * @param stop why it cannot go on; `undefined` when its plan has been carried out
+ * @param stop why it cannot continue; `undefined` when its plan was executed
  */
 export function endingOf(
   state: ChainState,
@@ -66,6 +66,6 @@ export function endingOf(
   const nodes = inDoubt(state, isRead);
   if (nodes.length > 0) return { kind: 'intent.unknown', body: { at, reason: unknownReason(state, nodes), nodes } };
   if (!stop) return { kind: 'intent.completed', body: { at, result: resultOf(state) } };
-  const reason = `${clip(stop.message, 4000)}${/[.!?]$/.test(stop.message) ? '' : '.'}${doneBefore(state)}`;
+  const reason = `${clip(stop.message, 4000)}${/[.!?]$/.test(stop.message) ? '' : '.'}${completedCalls(state)}`;
   return { kind: 'intent.failed', body: { at, code: stop.code, reason } };
 }

@@ -1,7 +1,4 @@
-/**
- * Calls that the manifest puts beside a tool: its dry run, its status, what reads it back. They change nothing, so they
- * may be repeated.
- */
+/** Companion calls of a tool: dry run, status and read-back. They change nothing, so they may be repeated. */
 
 import { clip } from '../../kit/text/excerpt.ts';
 import type { CallNode } from '../../wire/intent.ts';
@@ -11,9 +8,9 @@ import { idempotencyKey } from '../intent/plan.ts';
 import type { CallStatus, Received } from '../receipt/bodies.ts';
 import { digestOf } from '../receipt/envelope.ts';
 import type { CallReport } from '../tools/toolbox.ts';
-import type { Course } from './course.ts';
+import type { IntentRun } from './run.ts';
 
-/** What of an answer's text stands in a receipt. */
+/** Characters of an answer's text that a receipt contains. */
 const TEXT_CHARACTERS = 4000;
 
 type CompanionAnswer = {
@@ -25,7 +22,7 @@ type CompanionAnswer = {
   readonly report: CallReport;
 };
 
-/** What a receipt says of an answer. */
+/** The members of a receipt body that describe an answer. */
 export function receivedOf({ report }: { report: CallReport }): Received {
   if (report.status !== 'answered') return { text: clip(report.message, TEXT_CHARACTERS) };
   const { rawSha256, rawBytes, text } = report;
@@ -43,14 +40,14 @@ export function statusOfReport(report: CallReport): CallStatus {
  * @param result the call's structured result, where there is one
  */
 export async function callCompanion(
-  course: Course,
+  run: IntentRun,
   { id, tool, args }: CallNode,
   companion: CompanionCall,
   { result, signal }: { result?: unknown; signal: AbortSignal },
 ): Promise<CompanionAnswer> {
-  const { toolbox } = course.parts;
+  const { toolbox } = run.parts;
   const name = `${tool.slice(0, tool.indexOf('/'))}/${companion.tool}`;
-  const filled = fillIn(companion.args, { args, result, key: idempotencyKey(course.intentId, id) });
+  const filled = fillIn(companion.args, { args, result, key: idempotencyKey(run.intentId, id) });
   const answer = (report: CallReport, sent: Readonly<Record<string, unknown>>) => ({
     tool: name,
     args: sent,
@@ -67,7 +64,7 @@ export async function callCompanion(
   }
   const report = await toolbox.call(name, filled.args, {
     ...{ signal, definitionSha256: found.definitionSha256 },
-    user: course.state().accepted.principal.user,
+    user: run.state().accepted.principal.user,
   });
   return answer(report, filled.args);
 }

@@ -1,6 +1,6 @@
 /**
- * What a person is shown before a call is made, the same for every terminal: its digest is what an answer is about.
- * Pure.
+ * The text of a question about a call, the same for every terminal. Answers are bound to its digest, so its wording is
+ * part of the protocol. Pure.
  */
 
 import { clip } from '../../kit/text/excerpt.ts';
@@ -27,14 +27,14 @@ export type QuestionFacts = {
   readonly node: CallNode;
   readonly tool: RailTool;
   readonly decided: ReceiptBodies['call.decided'];
-  /** The dry run, where there is one. */
+  /** The dry run, if there is one. */
   readonly tried: ReceiptBodies['call.tried'] | undefined;
   readonly spends: readonly Spend[];
   readonly now: number;
   readonly expiresAt: string;
 };
 
-/** What is on record as moved in a currency within the last 24 hours. */
+/** The recorded spending in a currency within the last 24 hours. */
 function spentOf(spends: readonly Spend[], currency: string, now: number): Decimal {
   return spends
     .filter((spend) => spend.currency === currency && spend.at > now - DAY_MS)
@@ -58,7 +58,7 @@ function recipientLines({ tool, node }: QuestionFacts): string[] {
     : ['Recipient:', ...wholeText(JSON.stringify(recipient))];
 }
 
-const CLASS_WORDS: Readonly<Record<SideEffectClass, string>> = {
+const CLASS_TEXT: Readonly<Record<SideEffectClass, string>> = {
   read: 'reads',
   write: 'changes something',
   network: 'reaches out to others',
@@ -70,7 +70,7 @@ function effectLine({ tool }: QuestionFacts): string {
   const declared =
     sideEffectClass === undefined
       ? 'NOT SAID by the manifest'
-      : `it ${CLASS_WORDS[sideEffectClass]}, by the manifest (${sideEffectClass})`;
+      : `it ${CLASS_TEXT[sideEffectClass]}, by the manifest (${sideEffectClass})`;
   return surface === 'escalate' ? `Effect: ${declared}; it may not be possible to undo it.` : `Effect: ${declared}.`;
 }
 
@@ -85,12 +85,12 @@ const ROLE_TITLES: Readonly<Record<EffectRole, string>> = {
   name: 'Name, whole:',
 };
 
-/** The name of the member that a pointer leads to. */
+/** The last member name of a pointer. */
 const lastOf = (pointer: string) => pointer.split('/').at(-1)!.replaceAll('~1', '/').replaceAll('~0', '~');
 
 /**
- * The arguments that say what the call does, whole. Where the manifest does not say which they are, and where there are
- * none, it is every argument.
+ * The arguments that determine the effect of the call, in full. Where the manifest does not name them, or none is
+ * present, it is every argument.
  */
 function wholeEffect({ tool, node, decided }: QuestionFacts): string[] {
   const { effect, amount, recipient, currency } = tool.rail ?? {};
@@ -107,7 +107,7 @@ function wholeEffect({ tool, node, decided }: QuestionFacts): string[] {
 
 const EVERY_ARGUMENT = 'Every argument, whole:';
 
-/** Up to the first empty line of a question: what the call does, with the arguments that say so last. */
+/** The part of a question before its first empty line: the effect of the call, its arguments last. */
 function headLines(facts: QuestionFacts): string[] {
   const { effect, amount, recipient } = facts.tool.rail ?? {};
   return [
@@ -136,13 +136,13 @@ function trialLines({ tried, tool }: QuestionFacts): string[] {
     not_run: 'it could NOT be made',
     unknown: 'it got no answer',
   }[tried.status];
-  const words = tried.text === undefined || tried.text === '' ? [] : quoted(clip(tried.text, DRY_RUN_CHARACTERS));
-  const said = words.length === 0 ? [] : ['In its own words:', ...words];
+  const output = tried.text === undefined || tried.text === '' ? [] : quoted(clip(tried.text, DRY_RUN_CHARACTERS));
+  const shown = output.length === 0 ? [] : ['In its own words:', ...output];
   return [
     `Dry run: ${outcome}. This was called:`,
     ...quotedJson(JSON.stringify(tried.tool)),
     ...argumentLines(tried.args),
-    ...said,
+    ...shown,
   ];
 }
 
@@ -155,7 +155,7 @@ function argumentsShown({ args }: CallNode): string[] {
   return ['Arguments, exactly as they will be sent:', ...argumentLines(args), ...careful];
 }
 
-const ORIGIN_WORDS: Readonly<Record<string, string>> = {
+const ORIGIN_TEXT: Readonly<Record<string, string>> = {
   schema: 'the tool offers no other value',
   conversation: 'the conversation that the task comes from',
   prose: 'the task',
@@ -166,7 +166,7 @@ const ORIGIN_WORDS: Readonly<Record<string, string>> = {
   nowhere: 'NOWHERE that is known',
 };
 
-/** What earlier steps gave back, which nobody has seen before. */
+/** Values from results of earlier steps, which the approver has not seen yet. */
 function foundLines({ state, decided }: QuestionFacts): string[] {
   const calls = callNodes(intentOf(state)!.plan);
   return (decided.resolved ?? []).map(({ place, ref, json }) => {
@@ -183,7 +183,7 @@ function sourceLines(facts: QuestionFacts): string[] {
   const found = foundLines(facts);
   if (sources.length + found.length === 0) return [];
   const lines = sources.map(({ place, value, from, tool }) => {
-    const where = `${ORIGIN_WORDS[from] ?? from}${tool === undefined ? '' : ` (${tool})`}`;
+    const where = `${ORIGIN_TEXT[from] ?? from}${tool === undefined ? '' : ` (${tool})`}`;
     return `${place} = ${JSON.stringify(clip(value, 200))}: from ${where}`;
   });
   return ['Where the values come from:', ...[...found, ...lines].flatMap(quotedJson)];
@@ -194,7 +194,7 @@ function taskLines({ accepted }: ChainState): string[] {
   return ['The task, as it was handed over:', ...quoted(clip(accepted.prose, TASK_CHARACTERS))];
 }
 
-function askerLines({ accepted, parkedIn }: ChainState): string[] {
+function requesterLines({ accepted, parkedIn }: ChainState): string[] {
   const { user, conversation_id, origin } = accepted.principal;
   const began = origin === 'chronos' ? 'an ALARM began, with nobody there' : 'a person began';
   const parked = parkedIn === undefined ? '' : '; the agent has ended its turn and is woken when this is over';
@@ -209,7 +209,7 @@ function askerLines({ accepted, parkedIn }: ChainState): string[] {
   ];
 }
 
-function placeLines({ state, node }: QuestionFacts): string[] {
+function positionLines({ state, node }: QuestionFacts): string[] {
   const intent = intentOf(state)!;
   const calls = callNodes(intent.plan);
   const step = calls.findIndex(({ id }) => id === node.id) + 1;
@@ -218,8 +218,8 @@ function placeLines({ state, node }: QuestionFacts): string[] {
 }
 
 /**
- * What makes each asking a text of its own, and so its digest: an answer that was given to an earlier one, before the
- * tool's definition changed, is none to this one, however alike the rest may read.
+ * Makes the text of each question unique, and so its digest. An answer to an earlier question, from before the tool's
+ * definition changed, does not fit this one even if the rest reads the same.
  */
 function askingLine({ state, node, decided, now }: QuestionFacts): string {
   const times = (recordOf(state, node.id).gate?.times ?? 0) + 1;
@@ -228,8 +228,8 @@ function askingLine({ state, node, decided, now }: QuestionFacts): string {
 }
 
 /**
- * The question, whole: first, up to an empty line, what the call does; then all there is to know about it. Instants are
- * in UTC. Its lines are ours, or begin with the mark of {@link quoted}; no text of others stands in one of ours.
+ * The full question: the effect of the call, an empty line, then all details. Instants are in UTC. Foreign text occurs
+ * only in lines that begin with the mark of {@link quoted}.
  */
 export function questionOf(facts: QuestionFacts): string {
   const { node, tool, decided, expiresAt } = facts;
@@ -251,9 +251,9 @@ export function questionOf(facts: QuestionFacts): string {
     'Policy: asks, by this rule, for this reason:',
     ...quotedJson(JSON.stringify(decided.rule)),
     ...quoted(decided.reason),
-    ...askerLines(facts.state),
+    ...requesterLines(facts.state),
     ...taskLines(facts.state),
-    ...placeLines(facts),
+    ...positionLines(facts),
     askingLine(facts),
     `Without an answer it is not called: the question expires at ${expiresAt}.`,
     `Call: ${decided.call.call_sha256}`,

@@ -1,15 +1,15 @@
-/** How an intent looks to its owner. Pure. */
+/** The views of an intent that its user reads. Pure. */
 import type { z } from 'zod';
 import type { gateSchema } from '../../wire/executor.ts';
 import type { PlanNode } from '../../wire/intent.ts';
 import { pathOf } from '../../wire/route.ts';
 import { EXECUTOR_ROUTES } from '../http/routes.ts';
-import type { Held } from '../journal/chains.ts';
+import type { LoadedIntent } from '../journal/chains.ts';
 import type { IntentState, IntentView, NodeState } from '../rail.ts';
 import {
   type ChainState,
   intentOf,
-  isOver,
+  isFinal,
   type NodeRecord,
   openGates,
   outcomeOf,
@@ -30,20 +30,20 @@ export function errorOf({ ending }: ChainState): IntentState['error'] {
   }
 }
 
-/** The receipt of an intent that has come to its end. */
-function receiptOf({ state, head }: Pick<Held, 'state' | 'head'>): IntentState['receipt'] {
+/** The pointer to the receipt of an ended intent. */
+function receiptOf({ state, head }: Pick<LoadedIntent, 'state' | 'head'>): IntentState['receipt'] {
   if (state.ending === undefined) return undefined;
   const path = pathOf(EXECUTOR_ROUTES.getReceipt, { id: state.accepted.intent_id });
   return { sha256: head.hash, envelopes: head.seq, path };
 }
 
 /** @param queuedBehind the intent before it in its owner's queue */
-export function stateView(held: Pick<Held, 'state' | 'head'>, queuedBehind: string | undefined): IntentState {
-  const { state } = held;
-  const receipt = receiptOf(held);
+export function stateView(loaded: Pick<LoadedIntent, 'state' | 'head'>, queuedBehind: string | undefined): IntentState {
+  const { state } = loaded;
+  const receipt = receiptOf(loaded);
   const { ending, clarify, parkedIn } = state;
   const error = errorOf(state);
-  const parked = parkedIn !== undefined && !isOver(state);
+  const parked = parkedIn !== undefined && !isFinal(state);
   return {
     status: statusOf(state),
     ...(ending?.kind === 'intent.completed' && { result: ending.body.result }),
@@ -55,25 +55,25 @@ export function stateView(held: Pick<Held, 'state' | 'head'>, queuedBehind: stri
   };
 }
 
-type Standing = Pick<NodeState, 'state' | 'detail'>;
+type NodeStatus = Pick<NodeState, 'state' | 'detail'>;
 
-function callStanding(record: NodeRecord, isIntentOver: boolean): Standing {
+function callNodeStatus(record: NodeRecord, isIntentOver: boolean): NodeStatus {
   const { decided, gate, started, finished, reconciled } = record;
   const status = outcomeOf(record);
   const detail = reconciled?.reason ?? finished?.reason;
-  const said = detail === undefined ? {} : { detail };
-  if (status === 'succeeded') return { state: 'done', ...said };
-  if (status === 'failed' || status === 'not_run') return { state: status, ...said };
-  if (started) return { state: isIntentOver ? 'unknown' : 'running', ...said };
+  const detailed = detail === undefined ? {} : { detail };
+  if (status === 'succeeded') return { state: 'done', ...detailed };
+  if (status === 'failed' || status === 'not_run') return { state: status, ...detailed };
+  if (started) return { state: isIntentOver ? 'unknown' : 'running', ...detailed };
   if (gate?.answered?.approved === false) return { state: 'denied', detail: `denied by ${gate.answered.by}` };
-  if (gate?.expired) return { state: 'expired', detail: `nobody answered before ${gate.asked.expires_at}` };
+  if (gate?.expired) return { state: 'expired', detail: `no answer before ${gate.asked.expires_at}` };
   if (decided?.effect === 'deny') return { state: 'denied', detail: `denied by the policy: ${decided.reason}` };
   if (isIntentOver) return { state: 'skipped' };
   if (gate && !gate.answered) return { state: 'awaiting_approval', detail: `until ${gate.asked.expires_at}` };
   return { state: 'waiting' };
 }
 
-function waitStanding({ waitUntil, waited }: NodeRecord, isIntentOver: boolean): Standing {
+function waitNodeStatus({ waitUntil, waited }: NodeRecord, isIntentOver: boolean): NodeStatus {
   if (waited) return { state: 'done' };
   if (isIntentOver) return { state: 'skipped' };
   return waitUntil === undefined ? { state: 'waiting' } : { state: 'running', detail: `until ${waitUntil}` };
@@ -83,11 +83,11 @@ function waitStanding({ waitUntil, waited }: NodeRecord, isIntentOver: boolean):
 function nodesOf(state: ChainState, node: PlanNode): NodeState[] {
   if (node.kind === 'sequence' || node.kind === 'parallel') return node.nodes.flatMap((child) => nodesOf(state, child));
   const record = recordOf(state, node.id);
-  const standing = node.kind === 'call' ? callStanding(record, isOver(state)) : waitStanding(record, isOver(state));
-  return [{ node_id: node.id, ...standing, ...whoAnswered(record) }];
+  const status = node.kind === 'call' ? callNodeStatus(record, isFinal(state)) : waitNodeStatus(record, isFinal(state));
+  return [{ node_id: node.id, ...status, ...answeredOf(record) }];
 }
 
-function whoAnswered({ gate }: NodeRecord): Pick<NodeState, 'answered'> {
+function answeredOf({ gate }: NodeRecord): Pick<NodeState, 'answered'> {
   if (!gate?.answered) return {};
   const { approved, at, name, approver } = gate.answered;
   return {
@@ -95,12 +95,12 @@ function whoAnswered({ gate }: NodeRecord): Pick<NodeState, 'answered'> {
   };
 }
 
-export function intentView(held: Pick<Held, 'state' | 'head'>, queuedBehind: string | undefined): IntentView {
-  const { state } = held;
+export function intentView(loaded: Pick<LoadedIntent, 'state' | 'head'>, queuedBehind: string | undefined): IntentView {
+  const { state } = loaded;
   const { intent_id, at, principal, prose } = state.accepted;
   const intent = intentOf(state);
   return {
-    ...stateView(held, queuedBehind),
+    ...stateView(loaded, queuedBehind),
     intent_id,
     created_at: at,
     ...(state.ending && { ended_at: state.ending.body.at }),
@@ -112,7 +112,7 @@ export function intentView(held: Pick<Held, 'state' | 'head'>, queuedBehind: str
   };
 }
 
-/** The questions that wait for an answer. */
+/** The pending questions. */
 export function gateViews(state: ChainState): z.output<typeof gateSchema>[] {
   return openGates(state).map(({ nodeId, gate }) => {
     const { tool, args } = recordOf(state, nodeId).decided!.call;

@@ -1,6 +1,6 @@
 /**
- * A toolbox whose servers are started beside everything else: the executor answers at once, and a server that is slow
- * or broken keeps nobody from looking at intents, answering questions or reading receipts.
+ * A toolbox whose servers start in the background. Meanwhile the executor serves requests: a slow or broken server does
+ * not block reading intents, answering questions or reading receipts.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -10,19 +10,19 @@ import { ReveilleError } from '../wire/errors.ts';
 import type { ExecutorConfig } from './config.ts';
 import type { Toolbox } from './tools/toolbox.ts';
 
-export type LateToolbox = Required<Toolbox> & {
-  /** Begins to start the servers; harmless when repeated. */
+export type BackgroundToolbox = Required<Toolbox> & {
+  /** Starts the servers; idempotent. */
   start(): void;
-  /** Why there are no tools; `undefined` when there are, or may be in a moment. */
+  /** Why there are no tools; `undefined` when there are tools or the servers are still starting. */
   failure(): ReveilleError | undefined;
 };
 
-export type LateToolboxOptions = {
+export type BackgroundToolboxOptions = {
   readonly manifest: ExecutorConfig['manifest'];
   /** Starts the servers. */
   readonly open: (signal: AbortSignal) => Promise<Toolbox>;
   readonly log: Logger;
-  /** Told when the servers cannot be had. */
+  /** Called when the servers cannot be started. */
   readonly onFailure?: ((error: ReveilleError) => void) | undefined;
 };
 
@@ -35,25 +35,25 @@ function digestOfFile(path: string): string {
   }
 }
 
-/** @throws ReveilleError `invalid_request` when there is no manifest to read */
-export function lateToolbox({ manifest, open, log, onFailure }: LateToolboxOptions): LateToolbox {
+/** @throws ReveilleError `invalid_request` when the manifest cannot be read */
+export function backgroundToolbox({ manifest, open, log, onFailure }: BackgroundToolboxOptions): BackgroundToolbox {
   const manifestSha256 = digestOfFile(manifest === 'bundled' ? bundledManifest('executor') : manifest.path);
   const closing = new AbortController();
-  const settled = Promise.withResolvers<void>();
-  let begun: Promise<void> | undefined;
+  const attempted = Promise.withResolvers<void>();
+  let starting: Promise<void> | undefined;
   let toolbox: Toolbox | undefined;
   let failure: ReveilleError | undefined;
 
-  const begin = async () => {
+  const startServers = async () => {
     try {
       const opened = await open(closing.signal);
       if (opened.manifestSha256 !== manifestSha256) {
         await opened.close();
-        throw new ReveilleError('conflict', 'the manifest was changed while it was being read; start again');
+        throw new ReveilleError('conflict', 'the manifest changed while it was being read; restart the executor');
       }
       toolbox = opened;
       for (const warning of opened.warnings()) log.warn(warning);
-      log.info({ tools: opened.tools().length }, 'the tools are ready');
+      log.info({ tools: opened.tools().length }, 'the tools are available');
     } catch (thrown) {
       if (closing.signal.aborted) return;
       failure =
@@ -69,15 +69,15 @@ export function lateToolbox({ manifest, open, log, onFailure }: LateToolboxOptio
       log.error({ err: thrown }, 'the executor has no tools: the servers of its manifest could not be started');
       onFailure?.(failure);
     } finally {
-      settled.resolve();
+      attempted.resolve();
     }
   };
   const start = () => {
-    if (!closing.signal.aborted) begun ??= begin();
+    if (!closing.signal.aborted) starting ??= startServers();
   };
-  const absent = (name: string) => {
-    if (failure) return `the tool ${name} is not there: ${failure.message}`;
-    return `the tool ${name} is not there yet: the servers of the manifest are being started`;
+  const absenceText = (name: string) => {
+    if (failure) return `the tool ${name} is not available: ${failure.message}`;
+    return `the tool ${name} is not available yet: the servers of the manifest are starting`;
   };
 
   return {
@@ -86,19 +86,19 @@ export function lateToolbox({ manifest, open, log, onFailure }: LateToolboxOptio
     failure: () => failure,
     ready() {
       start();
-      return settled.promise;
+      return attempted.promise;
     },
     tools: () => toolbox?.tools() ?? [],
     find: (name) => toolbox?.find(name),
-    absence: (name) => toolbox?.absence(name) ?? absent(name),
+    absence: (name) => toolbox?.absence(name) ?? absenceText(name),
     async call(name, args, options) {
-      return toolbox ? toolbox.call(name, args, options) : { status: 'not_run', message: absent(name) };
+      return toolbox ? toolbox.call(name, args, options) : { status: 'not_run', message: absenceText(name) };
     },
     warnings: () => toolbox?.warnings() ?? (failure ? [failure.message] : []),
     async close() {
       closing.abort(new Error('the executor is shutting down'));
-      await begun;
-      settled.resolve();
+      await starting;
+      attempted.resolve();
       await toolbox?.close();
     },
   };

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { ahead } from './verify-receipt.ts';
+import { mapInOrder } from './verify-receipt.ts';
 
-test('what comes of items comes in their order, whichever ends first, and no more than the width is under way', async () => {
+test('results come in the order of the items, and at most `width` items are in progress', async () => {
   const begun: (() => void)[] = [];
-  const results = ahead(
+  const results = mapInOrder(
     [0, 1, 2, 3],
     2,
     (item) => new Promise<number>((resolve) => begun.push(() => resolve(item * 10))),
@@ -22,9 +22,9 @@ test('what comes of items comes in their order, whichever ends first, and no mor
   assert.deepEqual(await rest, [10, 20, 30]);
 });
 
-test('what work throws is thrown in its turn, and after that nothing is under way', async () => {
+test('an error is thrown at the turn of its item, after all started work has ended', async () => {
   let underWay = 0;
-  const results = ahead([0, 1, 2, 3], 4, async (item) => {
+  const results = mapInOrder([0, 1, 2, 3], 4, async (item) => {
     underWay++;
     await new Promise(setImmediate);
     if (item === 3) await new Promise(setImmediate);
