@@ -7,7 +7,7 @@ import { McpServer } from '@modelcontextprotocol/server';
 import { type Clock, systemClock } from '../kit/clock/clock.ts';
 import type { Resolve } from '../kit/http/guarded-lookup.ts';
 import type { Logger } from '../kit/log/log.ts';
-import { type ServedConnection, serveUntilHangUp } from '../kit/mcp/serve.ts';
+import { type ServedConnection, serveUntilDisconnect } from '../kit/mcp/serve.ts';
 import { isSandboxed } from './bounded-program.ts';
 import { addFetch } from './fetch.ts';
 import { addGit } from './git.ts';
@@ -41,9 +41,9 @@ export type CapabilityOptions = {
   remotes?: string | undefined;
   gitToken?: string | undefined;
   /** Of `shell`: whether commands may run without a sandbox. */
-  isOpen?: boolean;
+  isUnsandboxedAllowed?: boolean;
   /** The value of the environment variable that marks a sandbox. */
-  room?: string | undefined;
+  sandbox?: string | undefined;
   resolve?: Resolve;
   input?: Readable;
   output?: Writable;
@@ -78,13 +78,13 @@ export function startCapability(options: CapabilityOptions): ServedConnection {
           clock,
           workspace,
           path,
-          isOpen: options.isOpen ?? false,
-          isSandboxed: isSandboxed(options.room),
+          isOpen: options.isUnsandboxedAllowed ?? false,
+          isSandboxed: isSandboxed(options.sandbox),
         });
     },
   };
   const add = adders[name]();
-  return serveUntilHangUp({
+  return serveUntilDisconnect({
     factory() {
       const server = new McpServer({ name, version: CAPABILITIES_VERSION });
       add(server);

@@ -1,5 +1,5 @@
 /** The errors of chronometric's tools, as `{code, message}`. */
-import type { ChronometricErrorCode } from '../wire/chronometric-words.ts';
+import type { ChronometricErrorCode } from '../wire/chronometric-vocabulary.ts';
 
 /** `message` names the argument, the problem and the remedy. It never contains an intent or a summary. */
 export class ChronometricError extends Error {

@@ -14,8 +14,8 @@ import {
 import { type Clock, systemClock } from '../kit/clock/clock.ts';
 import { machineZone } from '../kit/clock/machine-zone.ts';
 import type { Logger } from '../kit/log/log.ts';
-import { type ServedConnection, serveUntilHangUp } from '../kit/mcp/serve.ts';
-import { CHRONOMETRIC_TOOLS, type ChronometricTool } from '../wire/chronometric-words.ts';
+import { type ServedConnection, serveUntilDisconnect } from '../kit/mcp/serve.ts';
+import { CHRONOMETRIC_TOOLS, type ChronometricTool } from '../wire/chronometric-vocabulary.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { ChronometricError } from './chronometric-error.ts';
 import type { Chronometric, ChronometricParts, ViewName } from './daemon.ts';
@@ -134,7 +134,7 @@ export function startChronometric(options: ChronometricServerOptions): ServedCon
     );
     return createServer(load, log);
   };
-  return serveUntilHangUp({
+  return serveUntilDisconnect({
     factory,
     // Without its message: an error about a message may quote it.
     onerror: ({ name }) => log.warn({ kind: name }, 'MCP connection'),

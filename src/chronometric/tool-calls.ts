@@ -4,7 +4,7 @@ import type { Clock } from '../kit/clock/clock.ts';
 import { isoDuration } from '../kit/clock/duration.ts';
 import { formatWithOffset } from '../kit/clock/wall-clock.ts';
 import type { IdleStatus } from '../wire/chronometric.ts';
-import type { ChronometricTool } from '../wire/chronometric-words.ts';
+import type { ChronometricTool } from '../wire/chronometric-vocabulary.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { ChronometricError } from './chronometric-error.ts';
 import type { ConsentedIdle } from './consented-idle.ts';

@@ -5,8 +5,8 @@
 import { createHash } from 'node:crypto';
 import type { z } from 'zod';
 import { type Clock, systemClock, wait } from '../kit/clock/clock.ts';
-import { type Attend, type Call, callOf, createCaller, type Daemon, withinTime } from '../kit/http/caller.ts';
-import { below, openStream } from '../kit/http/exchange.ts';
+import { type LimitedCall, type Call, callOf, createCaller, type Daemon, withinTime } from '../kit/http/caller.ts';
+import { joinUrl, openStream } from '../kit/http/exchange.ts';
 import { shellWord } from '../kit/identity/private-file.ts';
 import type { ApproverList, ApproverRequest, ApproverView, RevocationRequest } from '../wire/approver.ts';
 import { canonicalJson } from '../wire/canonical-json.ts';
@@ -44,18 +44,18 @@ export function digestsOf({ call, question }: WaitingGate): { call_sha256: strin
 export type IntentState = z.output<typeof intentStateSchema>;
 
 /** A parsed value and its source text, whose numbers have all digits. */
-export type Told<T> = { readonly value: T; readonly text: RawJson };
+export type Reply<T> = { readonly value: T; readonly text: RawJson };
 
-export type ExecutorPlace = {
+export type ExecutorEndpoint = {
   readonly url: string;
   readonly token: string | undefined;
 };
 
-export type ExecutorClientOptions = ExecutorPlace & {
+export type ExecutorClientOptions = ExecutorEndpoint & {
   /** The user of the intents. */
   userId: string;
   /** Limits each call; 15 seconds by default. */
-  attend?: Attend;
+  attend?: LimitedCall;
 } & Pick<Daemon, 'maxBytes' | 'explain'>;
 
 const CALL_MS = 15_000;
@@ -71,7 +71,7 @@ type PathParameters<R extends Route> = { readonly [Name in PathNames<R['path']>]
 type CallOptions = Omit<Call, 'method' | 'path'>;
 
 /** The calls of one executor, each with its own time limit. */
-function callsOf(daemon: Omit<Daemon, 'name' | 'remedy'>, attend: Attend = withinTime(systemClock, CALL_MS)) {
+function callsOf(daemon: Omit<Daemon, 'name' | 'remedy'>, attend: LimitedCall = withinTime(systemClock, CALL_MS)) {
   const { address, call, read, reading } = createCaller({ ...daemon, name: 'the executor', remedy: REMEDY });
   const send = (request: Call, signal?: AbortSignal): Promise<RawJson> =>
     attend((bounded) => call(request, bounded), signal);
@@ -80,13 +80,13 @@ function callsOf(daemon: Omit<Daemon, 'name' | 'remedy'>, attend: Attend = withi
     parameters: PathParameters<R>,
     options?: CallOptions,
     signal?: AbortSignal,
-  ): Promise<Told<z.output<R['data']>>> => {
+  ): Promise<Reply<z.output<R['data']>>> => {
     const request = callOf(route, parameters, options);
     const text = await send(request, signal);
     return { value: read(request, route.data, text) as z.output<R['data']>, text };
   };
   /** Each entry of the list `name` with its own source text. */
-  const entries = <T>(request: Call, { text }: Told<unknown>, name: string, values: readonly T[]): Told<T>[] =>
+  const entries = <T>(request: Call, { text }: Reply<unknown>, name: string, values: readonly T[]): Reply<T>[] =>
     reading(request, () => {
       const texts = elementsOf(sliceAt(text.text, [name]) ?? '') ?? [];
       return values.map((value, index) => ({ value, text: new RawJson(texts[index]!) }));
@@ -114,19 +114,19 @@ export function createExecutorClient({ userId, attend, ...place }: ExecutorClien
     async list(
       query: { status?: IntentStatus | undefined; limit?: number | undefined },
       signal?: AbortSignal,
-    ): Promise<Told<IntentView>[]> {
+    ): Promise<Reply<IntentView>[]> {
       const page = await fetchParsed(EXECUTOR_ROUTES.listIntents, {}, { query }, signal);
       return entries(callOf(EXECUTOR_ROUTES.listIntents, {}), page, 'intents', page.value.intents);
     },
 
     /** An intent with its plan. */
-    view: (id: string): Promise<Told<IntentView>> => fetchParsed(EXECUTOR_ROUTES.getIntent, { id }),
+    view: (id: string): Promise<Reply<IntentView>> => fetchParsed(EXECUTOR_ROUTES.getIntent, { id }),
 
     /** The state alone, without the plan. */
-    state: (id: string, signal?: AbortSignal): Promise<Told<IntentState>> =>
+    state: (id: string, signal?: AbortSignal): Promise<Reply<IntentState>> =>
       fetchParsed(EXECUTOR_ROUTES.getState, { id }, {}, signal),
 
-    async gates(id: string, signal?: AbortSignal): Promise<Told<WaitingGate>[]> {
+    async gates(id: string, signal?: AbortSignal): Promise<Reply<WaitingGate>[]> {
       const page = await fetchParsed(EXECUTOR_ROUTES.listGates, { id }, {}, signal);
       return entries(callOf(EXECUTOR_ROUTES.listGates, { id }), page, 'pending', page.value.pending);
     },
@@ -141,14 +141,14 @@ export function createExecutorClient({ userId, attend, ...place }: ExecutorClien
     },
 
     /** @param reason for the receipt */
-    cancel: (id: string, reason?: string): Promise<Told<IntentState>> =>
+    cancel: (id: string, reason?: string): Promise<Reply<IntentState>> =>
       fetchParsed(
         EXECUTOR_ROUTES.cancelIntent,
         { id },
         { body: { reason }, ifLost: lookupHint('the cancellation', id) },
       ),
 
-    reconcile: (id: string): Promise<Told<IntentState>> =>
+    reconcile: (id: string): Promise<Reply<IntentState>> =>
       fetchParsed(EXECUTOR_ROUTES.reconcileIntent, { id }, { ifLost: lookupHint('the reconciliation', id) }),
 
     /**
@@ -166,7 +166,7 @@ export function createExecutorClient({ userId, attend, ...place }: ExecutorClien
 
     /** Opens the event stream of an intent; resolves when it is connected. */
     openEvents: (intentId: string, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> =>
-      openStream(below(address, `${EXECUTOR_ROUTES.events.path}?intent_id=${encodeURIComponent(intentId)}`), {
+      openStream(joinUrl(address, `${EXECUTOR_ROUTES.events.path}?intent_id=${encodeURIComponent(intentId)}`), {
         headers: { ...headers, ...(place.token === undefined ? {} : { authorization: `Bearer ${place.token}` }) },
         signal,
       }),
@@ -239,7 +239,7 @@ export function followIntent(
 }
 
 /** The admin client: approvers and submitters. */
-export function createExecutorAdmin({ attend, ...place }: ExecutorPlace & { attend?: Attend }) {
+export function createExecutorAdmin({ attend, ...place }: ExecutorEndpoint & { attend?: LimitedCall }) {
   const { fetchParsed } = callsOf({ ...place, tokenName: 'EXECUTOR_ADMIN_TOKEN' }, attend);
   const value = async <R extends Route & { path: '/approvers' | '/submitters' }>(
     route: R,

@@ -1,9 +1,9 @@
 /** The executor's configuration (docs/contracts.md §11). */
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
-import { type Door, doorSettings, hostNames, isLoopback, parseDoor } from '../kit/http/door.ts';
+import { type ListenerSettings, listenerSettings, hostNames, isLoopback, parseListenerSettings } from '../kit/http/listener-settings.ts';
 import { type ModelConfig, modelSettings, parseModelConfig } from '../kit/model/settings.ts';
-import type { SeparationMode } from '../kit/process/separation.ts';
+import type { IsolationMode } from '../kit/process/isolation.ts';
 import { bundledPolicy } from '../mcp-host/bundled-programs.ts';
 import { type HostLimits, limitSettings, parseLimits } from '../mcp-host/limits.ts';
 import { ReveilleError } from '../wire/errors.ts';
@@ -12,7 +12,7 @@ import {
   portSetting,
   type Settings,
   secretSetting,
-  separationSetting,
+  isolationSetting,
   switchSetting,
   urlSetting,
   wholeNumber,
@@ -37,7 +37,7 @@ export type NotifyConfig = {
 export type ExecutorConfig = {
   readonly host: string;
   readonly port: number;
-  readonly listener: Door;
+  readonly listener: ListenerSettings;
   /** Accepted `Host` values besides loopback names and `host`. */
   readonly allowedHosts: readonly string[];
   readonly dataDir: string;
@@ -70,7 +70,7 @@ export type ExecutorConfig = {
   /** The folder with a key for each user whose alarms a plan may set: `<user>.key`. */
   readonly agentKeysDir: string;
   /** Whether its MCP servers run in a sandbox. */
-  readonly separation: SeparationMode;
+  readonly isolation: IsolationMode;
   /** Warnings for the log about insecure settings. */
   readonly warnings: readonly string[];
 };
@@ -97,7 +97,7 @@ export const executorSettingsSchema = z.object({
   EXECUTOR_HOST: z.string().regex(hostName, 'must be an address or a host name').default('127.0.0.1'),
   /** The port; 0 selects a free one. */
   EXECUTOR_PORT: portSetting.default(8081),
-  ...doorSettings('EXECUTOR'),
+  ...listenerSettings('EXECUTOR'),
   /** Further host names of the executor, besides loopback names and the host; separated by commas. */
   EXECUTOR_ALLOWED_HOSTS: z.string().optional(),
   /** The folder of intents, receipts and the signing key; default: `executor` below `REVEILLE_HOME`. */
@@ -113,7 +113,7 @@ export const executorSettingsSchema = z.object({
   /** Allows missing secrets on loopback, for development. */
   EXECUTOR_DEV: switchSetting.default(false),
   /** Whether programs that a daemon starts run in a sandbox: if possible, always, or never. */
-  REVEILLE_SEPARATION: separationSetting,
+  REVEILLE_SEPARATION: isolationSetting,
   /** The manifest of its MCP servers; the bundled one by default. */
   EXECUTOR_MANIFEST: z.string().optional(),
   /**
@@ -193,7 +193,7 @@ function adminTokenOf({ EXECUTOR_TOKEN, EXECUTOR_ADMIN_TOKEN, EXECUTOR_DEV }: Ex
  * The policy file, from `EXECUTOR_POLICY` and `EXECUTOR_MANIFEST`; `none` means no policy. The bundled policy applies
  * only to the bundled manifest.
  */
-export function policyInUse(setting: string | undefined, manifest: string | undefined): string | undefined {
+export function effectivePolicy(setting: string | undefined, manifest: string | undefined): string | undefined {
   if (setting) return setting === 'none' ? undefined : setting;
   return manifest ? undefined : bundledPolicy();
 }
@@ -273,14 +273,14 @@ export function parseExecutorConfig(settings: Settings): ExecutorConfig {
   return Object.freeze({
     host: read.EXECUTOR_HOST,
     port: read.EXECUTOR_PORT,
-    listener: parseDoor('EXECUTOR', read.EXECUTOR_HOST, settings),
+    listener: parseListenerSettings('EXECUTOR', read.EXECUTOR_HOST, settings),
     allowedHosts: hostNames(read.EXECUTOR_ALLOWED_HOSTS),
     dataDir: dataDirOf(read),
     token,
     adminToken,
     enrollment: read.EXECUTOR_ENROLLMENT,
     manifest: read.EXECUTOR_MANIFEST === undefined ? 'bundled' : { path: read.EXECUTOR_MANIFEST },
-    policy: policyInUse(read.EXECUTOR_POLICY, read.EXECUTOR_MANIFEST),
+    policy: effectivePolicy(read.EXECUTOR_POLICY, read.EXECUTOR_MANIFEST),
     workspace: resolve(read.EXECUTOR_WORKSPACE ?? join(dataDirOf(read), 'workspace')),
     limits: parseLimits('EXECUTOR', settings),
     model,

@@ -6,7 +6,7 @@ import type { RunningServer } from '../kit/http/server.ts';
 import { loadOrCreateKey } from '../kit/identity/keys.ts';
 import type { Logger } from '../kit/log/log.ts';
 import type { Model } from '../kit/model/model.ts';
-import type { Walls } from '../kit/process/separation.ts';
+import type { Sandbox } from '../kit/process/isolation.ts';
 import { labelSchema, ownerOf } from '../wire/did.ts';
 import type { ReveilleError } from '../wire/errors.ts';
 import type { Settings } from '../wire/settings.ts';
@@ -19,7 +19,7 @@ import { createExecutorOutbox } from './outbox/outbox.ts';
 import { type ReadPolicy, readPolicy } from './policy/read-policy.ts';
 import { loadSigningKey } from './receipt/signing-key.ts';
 import type { Toolbox } from './tools/toolbox.ts';
-import { createRail } from './walk/rail.ts';
+import { createRail } from './execution/rail.ts';
 
 /** How long a drain waits for calls in progress; the next start reconciles the rest. */
 const DRAIN_MS = 10_000;
@@ -37,7 +37,7 @@ type ExecutorOptions = {
    */
   readonly variables?: Settings;
   /** The sandbox of the MCP servers that it starts. */
-  readonly walls?: Walls | undefined;
+  readonly sandbox?: Sandbox | undefined;
   readonly clock: Clock;
   readonly log: Logger;
   /** Compiles prose instead of the model that the configuration names. */
@@ -154,7 +154,7 @@ export async function startExecutor(options: ExecutorOptions): Promise<RunningEx
           workspace,
           limits: config.limits,
           variables: toolVariables,
-          sandbox: options.walls,
+          sandbox: options.sandbox,
           dataDir,
           clock,
           log,

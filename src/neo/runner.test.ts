@@ -8,7 +8,7 @@ import { ReveilleError } from '../wire/errors.ts';
 import { type ConversationStore, openConversationStore } from './conversations/store.ts';
 import type { NeoModel } from './model.ts';
 import { createRunner, type RunnerOptions } from './runner.ts';
-import { heldModel } from './testing/workbench.ts';
+import { pausedModel } from './testing/workbench.ts';
 
 function workbench(t: TestContext, options: Partial<RunnerOptions> = {}) {
   const clock = new ManualClock();
@@ -19,7 +19,7 @@ function workbench(t: TestContext, options: Partial<RunnerOptions> = {}) {
     return store;
   };
   const store = open();
-  const model = heldModel();
+  const model = pausedModel();
   const make = (members: Partial<RunnerOptions> = {}) =>
     createRunner({ store, model, clock, log: silentLogger, ...options, ...members });
   const runner = make();

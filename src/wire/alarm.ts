@@ -138,7 +138,7 @@ export const alarmListQuerySchema = z.strictObject({
 });
 
 /** An opaque change counter. Compare it only for equality with an earlier value. */
-export const alarmMarkSchema = z.object({ mark: z.string().optional() });
+export const alarmChangeCounterSchema = z.object({ mark: z.string().optional() });
 
 export const fireListQuerySchema = z.strictObject({
   limit: wholeNumber(1, LIST_LIMIT_MAX).optional(),

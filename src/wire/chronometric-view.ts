@@ -5,7 +5,7 @@
  */
 import { z } from 'zod';
 import { duration, instant } from './chronometric.ts';
-import { BREAK_LEVELS, DAYS_OF_WEEK } from './chronometric-words.ts';
+import { BREAK_LEVELS, DAYS_OF_WEEK } from './chronometric-vocabulary.ts';
 
 /** `2026-06-15`; a logical day has the date on which it begins. */
 const date = z.string().regex(/^\d{4}-\d{2}-\d{2}$/);

@@ -10,8 +10,8 @@ import {
   ENERGY_ZONES,
   HYPERFOCUS_SIGNALS,
   SUGGESTED_ACTIONS,
-  WORDS_MAX_BYTES,
-} from './chronometric-words.ts';
+  SESSION_TEXT_MAX_BYTES,
+} from './chronometric-vocabulary.ts';
 
 /** RFC 3339 with the offset of its zone. A local time is never written with `Z` or without an offset. */
 export const instant = z
@@ -151,14 +151,14 @@ export const sessionStartArgumentsSchema = z.strictObject({
   intent: z
     .string()
     .min(1)
-    .max(WORDS_MAX_BYTES)
+    .max(SESSION_TEXT_MAX_BYTES)
     .regex(/\S/)
     .describe("The person's goal in their own words; stored verbatim, up to 16 KiB of UTF-8"),
 });
 export const sessionEndArgumentsSchema = z.strictObject({
   summary: z
     .string()
-    .max(WORDS_MAX_BYTES)
+    .max(SESSION_TEXT_MAX_BYTES)
     .optional()
     .describe('The outcome of the session; stored verbatim, up to 16 KiB of UTF-8'),
 });

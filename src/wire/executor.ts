@@ -20,7 +20,7 @@ export const INTENT_STATUSES = [
 export type IntentStatus = (typeof INTENT_STATUSES)[number];
 
 /** Whether an intent has reached a final status. */
-export function isIntentOver({ status }: { readonly status: IntentStatus }): boolean {
+export function isIntentFinal({ status }: { readonly status: IntentStatus }): boolean {
   return (INTENT_FINAL_STATUSES as readonly string[]).includes(status);
 }
 

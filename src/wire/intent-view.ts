@@ -29,7 +29,7 @@ export const nodeStateSchema = z.object({
 });
 
 /** The accepted answer as text: `approved by ada@laptop (3f2a…) at …`. Names are those of the approver list. */
-export function answeredWords({ approved, at, name, approver }: AnswerGiven): string {
+export function answerSummary({ approved, at, name, approver }: AnswerGiven): string {
   const who = name === undefined ? '' : ` by ${name}${approver === undefined ? '' : ` (${approver.slice(0, 16)}…)`}`;
   return `${approved ? 'approved' : 'denied'}${who} at ${at}`;
 }

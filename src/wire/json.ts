@@ -19,7 +19,7 @@ export const ANSWER_DEPTH = JSON_DEPTH + 16;
  * @param what the text's name in the message
  * @throws ReveilleError `invalid_request` with the member of the outermost object, and the limit
  */
-export function refuseDepth(text: string, what = 'the body', most = JSON_DEPTH): void {
+export function refuseDeepNesting(text: string, what = 'the body', most = JSON_DEPTH): void {
   let depth = 0;
   let member: string | undefined;
   let last = '';
@@ -49,8 +49,8 @@ export function refuseDepth(text: string, what = 'the body', most = JSON_DEPTH):
  *
  * @throws SyntaxError if it is not JSON, ReveilleError `invalid_request` if it is nested too deep
  */
-export function parseForeignJson(text: string, what = 'the text'): unknown {
-  refuseDepth(text, what);
+export function parseUntrustedJson(text: string, what = 'the text'): unknown {
+  refuseDeepNesting(text, what);
   return JSON.parse(text);
 }
 
@@ -65,7 +65,7 @@ export class RawJson {
 
   /** Checks that `text` is one JSON value and keeps it without surrounding white space. */
   static parse(text: string): RawJson {
-    parseForeignJson(text, 'the JSON');
+    parseUntrustedJson(text, 'the JSON');
     return new RawJson(text.trim());
   }
 
@@ -178,7 +178,7 @@ export function elementsOf(text: string): string[] | undefined {
  * @throws ReveilleError `invalid_request` if the text is not JSON, not an object, or nested too deep
  */
 export function parseJsonObject(text: string, raw: readonly string[] = [], most = JSON_DEPTH): Record<string, unknown> {
-  refuseDepth(text, 'the body', most);
+  refuseDeepNesting(text, 'the body', most);
   let value: unknown;
   try {
     value = JSON.parse(text);

@@ -1,7 +1,7 @@
 /** Parses environment settings (docs/contracts.md §11) into a typed object, once, at the edge. */
 import { z } from 'zod';
 import { ReveilleError } from './errors.ts';
-import { showValue, wording } from './validate.ts';
+import { showValue, standardMessage } from './validate.ts';
 
 /** Names and values, already merged by the process: flags over environment over file. */
 export type Settings = Readonly<Record<string, string | undefined>> & { readonly [ORIGINS]?: Origins };
@@ -36,7 +36,7 @@ export const switchSetting = z
   .transform((value) => value === '1' || value === 'true');
 
 /** Whether programs that a daemon starts run in a sandbox. */
-export const separationSetting = z
+export const isolationSetting = z
   .enum(['auto', 'required', 'off'], { error: 'must be auto, required or off' })
   .default('auto');
 
@@ -70,7 +70,7 @@ export function parseSettings<T extends z.ZodObject>(schema: T, settings: Settin
     const value = settings[name];
     if (value !== undefined && value !== '') given[name] = value;
   }
-  const result = schema.safeParse(given, { error: wording });
+  const result = schema.safeParse(given, { error: standardMessage });
   if (result.success) return Object.freeze(result.data);
   const lines = result.error.issues.map((issue) => {
     const name = String(issue.path[0] ?? '');

@@ -75,7 +75,7 @@ function formatSentence(issue: z.core.$ZodIssueInvalidStringFormat & Record<stri
   }
 }
 
-/** One sentence for the problems inside a value. Their messages come from {@link wording} or from the schema. */
+/** One sentence for the problems inside a value. Their messages come from {@link standardMessage} or from the schema. */
 function innerSentence(issues: readonly z.core.$ZodIssue[], conjunction: string): string | undefined {
   const sentences = issues.map(({ path, message }) => [...path.map(String), message].join(' '));
   return sentences.length > 0 ? [...new Set(sentences)].join(conjunction) : undefined;
@@ -97,7 +97,7 @@ function unionSentence(issue: z.core.$ZodIssueInvalidUnion): string {
  * The problem of a value without the field's name, used if the schema has no message. Every check gets it as its
  * `error`, so the validator's own wording is never visible.
  */
-export function wording(raw: z.core.$ZodRawIssue): string {
+export function standardMessage(raw: z.core.$ZodRawIssue): string {
   // Raw issues lack members that finished issues have: the message, and sometimes the path.
   const issue = raw as z.core.$ZodIssue;
   switch (issue.code) {
@@ -197,7 +197,7 @@ export function checkInput<T extends z.ZodType>(
   input: unknown,
   hidden: readonly string[] | IsHidden = [],
 ): { value: z.output<T> } | { problems: Problem[] } {
-  const result = schema.safeParse(input, { error: wording });
+  const result = schema.safeParse(input, { error: standardMessage });
   if (result.success) return { value: result.data };
   const isHidden = typeof hidden === 'function' ? hidden : (field: string) => hidden.includes(field);
   const problems = result.error.issues.map((issue) => ({

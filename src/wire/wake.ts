@@ -12,7 +12,7 @@ import { verbatimText } from './text.ts';
 export const WAKE_ORIGIN = 'chronos';
 
 /** Members of a body that mark it as a wake, each by itself. */
-export const WAKE_MARKS = ['origin', 'alarm_id', 'fire_id', 'scheduled_for'] as const;
+export const WAKE_MEMBERS = ['origin', 'alarm_id', 'fire_id', 'scheduled_for'] as const;
 
 /** Headers of the delivery to a daemon. */
 export const WAKE_HEADERS = {
@@ -45,7 +45,7 @@ export const WAKE_BODY_MAX_BYTES = (256 + 64 + 8) * 1024;
  * Marks a router's 429 as a deferral: the instant (RFC 3339) at which the wake may be tried again. Nothing ran, and
  * nothing failed. A daemon's own answer never has it.
  */
-export const HELD_UNTIL_HEADER = 'x-reveille-held-until';
+export const DEFERRED_UNTIL_HEADER = 'x-reveille-held-until';
 
 /**
  * In the router's answer to a wake: milliseconds (whole number) from the wake's arrival until the machine was ready.
@@ -104,7 +104,7 @@ export function completeWake(request: WakeRequest, fireId: string, arrivedAt: nu
  *
  * @throws ReveilleError `invalid_request` naming the header and what is allowed
  */
-export function givenName(header: (name: string) => string | undefined): string | undefined {
+export function callerWakeName(header: (name: string) => string | undefined): string | undefined {
   const which = WAKE_NAME_HEADERS.find((name) => (header(name) ?? '') !== '');
   if (which === undefined) return undefined;
   const name = header(which)!;
@@ -122,7 +122,7 @@ export function withoutEmptyMembers(body: Record<string, unknown>): Record<strin
   return body;
 }
 
-/** The body of a daemon's `POST /chat`: a person's message, or a wake, which any of {@link WAKE_MARKS} marks. */
+/** The body of a daemon's `POST /chat`: a person's message, or a wake, which any of {@link WAKE_MEMBERS} marks. */
 export const chatRequestSchema = z
   .strictObject({
     message: verbatimText(256 * 1024),
@@ -139,7 +139,7 @@ export const chatRequestSchema = z
     late_because: lateReason.optional(),
   })
   .superRefine((body, context) => {
-    if (WAKE_MARKS.some((name) => body[name] !== undefined)) return;
+    if (WAKE_MEMBERS.some((name) => body[name] !== undefined)) return;
     for (const name of ['missed_count', 'label', 'set_at', 'set_by', 'late_because'] as const) {
       if (body[name] !== undefined)
         context.addIssue({ code: 'custom', path: [name], message: `goes only with origin "${WAKE_ORIGIN}"` });

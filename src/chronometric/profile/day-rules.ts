@@ -1,5 +1,5 @@
 /** A profile at a moment of the wall clock: the logical day, the zone, and protection. Pure. */
-import type { Day, EnergyZone } from '../../wire/chronometric-words.ts';
+import type { Day, EnergyZone } from '../../wire/chronometric-vocabulary.ts';
 import type { LocalTime } from './local-time.ts';
 import { type DayRules, MINUTES_OF_DAY, type MinuteOfDay, type Profile, type ProtectedWindow } from './profile.ts';
 import { dayBefore, windowBegan, windowContains } from './time-of-day.ts';

@@ -1,6 +1,6 @@
 /** A field of a profile with its position, and the list of problems. */
 
-import type { PlacedYaml } from '../../kit/yaml/placed-yaml.ts';
+import type { PositionedYaml } from '../../kit/yaml/strict-yaml.ts';
 import { nearestOf } from '../../wire/edit-distance.ts';
 import { showValue } from '../../wire/validate.ts';
 import type { ProfileProblem } from './profile.ts';
@@ -16,14 +16,14 @@ const samePath = (one: Path, other: Path) => one.length === other.length && one.
 /** Collects problems of one file. */
 export class Findings {
   readonly problems: ProfileProblem[] = [];
-  readonly yaml: PlacedYaml;
+  readonly yaml: PositionedYaml;
 
-  constructor(yaml: PlacedYaml) {
+  constructor(yaml: PositionedYaml) {
     this.yaml = yaml;
   }
 
   add(severity: ProfileProblem['severity'], path: Path, sentence: string, ofName = false): void {
-    this.problems.push({ severity, ...this.yaml.place(path, ofName), sentence });
+    this.problems.push({ severity, ...this.yaml.position(path, ofName), sentence });
   }
 }
 
@@ -49,7 +49,7 @@ export class Field {
 
   /** The line of its name. */
   get line(): number {
-    return this.#findings.yaml.place(this.path, true).line;
+    return this.#findings.yaml.position(this.path, true).line;
   }
 
   /** Reports a wrong value; `remedy` follows the name and states a right one. */

@@ -1,6 +1,6 @@
 /** An instant on a user's wall clock. Pure. */
 import { wallReading } from '../../kit/clock/wall-clock.ts';
-import { DAYS, type Day } from '../../wire/chronometric-words.ts';
+import { DAYS, type Day } from '../../wire/chronometric-vocabulary.ts';
 import type { MinuteOfDay } from './profile.ts';
 
 /** A weekday of the calendar, and its minute. */

@@ -1,5 +1,5 @@
 /** A user's profile as data. `read-profile.ts` reads it from YAML; no I/O here. */
-import type { CalendarPhase, Day, EnergyZone } from '../../wire/chronometric-words.ts';
+import type { CalendarPhase, Day, EnergyZone } from '../../wire/chronometric-vocabulary.ts';
 
 /** A wall-clock time in minutes since midnight, 0 to 1439. */
 export type MinuteOfDay = number;

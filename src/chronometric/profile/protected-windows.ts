@@ -1,5 +1,5 @@
 /** `protected_windows`: hours in which a break is suggested firmly. Pure. */
-import { DAYS, type Day } from '../../wire/chronometric-words.ts';
+import { DAYS, type Day } from '../../wire/chronometric-vocabulary.ts';
 import { nearestOf } from '../../wire/edit-distance.ts';
 import { type Field, warnOfUnknown } from './field.ts';
 import type { ProtectedWindow } from './profile.ts';

@@ -1,5 +1,5 @@
 /** Fields that may differ by weekday, and `weekday_overrides`. Pure. */
-import { DAYS, type Day, ENERGY_ZONES, type EnergyZone } from '../../wire/chronometric-words.ts';
+import { DAYS, type Day, ENERGY_ZONES, type EnergyZone } from '../../wire/chronometric-vocabulary.ts';
 import { DEFAULT_LADDER } from './default-profile.ts';
 import { type Field, warnOfUnknown } from './field.ts';
 import {

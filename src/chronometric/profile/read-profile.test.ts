@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { anyCharacter } from '../../../test/support/random/characters.ts';
-import { DAYS } from '../../wire/chronometric-words.ts';
+import { DAYS } from '../../wire/chronometric-vocabulary.ts';
 import { zoneAt } from './day-rules.ts';
 import { PROFILE_QUESTIONS, profileText } from './profile-draft.ts';
 import { readProfile } from './read-profile.ts';

@@ -1,8 +1,8 @@
 /** Reads a profile's text. A wrong field keeps its default and is a problem with its line. Only text that is not YAML, or not a mapping, is unreadable. Pure. */
 
-import { readYaml } from '../../kit/yaml/placed-yaml.ts';
+import { readYaml } from '../../kit/yaml/strict-yaml.ts';
 import { quietHoursSchema } from '../../wire/budget.ts';
-import { CALENDAR_PHASES } from '../../wire/chronometric-words.ts';
+import { CALENDAR_PHASES } from '../../wire/chronometric-vocabulary.ts';
 import { nearestOf } from '../../wire/edit-distance.ts';
 import { DEFAULT_LOGICAL_DAY_START, DEFAULT_PROFILE, UNREADABLE_PROFILE } from './default-profile.ts';
 import { Field, Findings, warnOfUnknown } from './field.ts';
@@ -173,7 +173,7 @@ export function readProfile(text: string, path?: string): ProfileReading {
   const root = yaml.value ?? {};
   if (typeof root !== 'object' || Array.isArray(root)) {
     const sentence = 'must hold fields, such as chronometric: with fields below it';
-    const at = yaml.place([]);
+    const at = yaml.position([]);
     return unreadable(`${place(at)}: ${sentence}`, path, [{ severity: 'error', ...at, sentence }]);
   }
   const members = new Field(findings, [], root).shared();

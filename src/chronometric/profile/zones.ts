@@ -1,5 +1,5 @@
 /** Declared energy zones, over those of the clock. Pure. */
-import type { EnergyZone } from '../../wire/chronometric-words.ts';
+import type { EnergyZone } from '../../wire/chronometric-vocabulary.ts';
 import { DEFAULT_ZONES, REMAINDER } from './default-profile.ts';
 import { MINUTES_OF_DAY, type ZoneWindow } from './profile.ts';
 import { formatWindow, windowContains } from './time-of-day.ts';

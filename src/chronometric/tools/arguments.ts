@@ -1,5 +1,5 @@
 /** Checks the arguments of a call, each error with its code. Unknown fields are ignored. Pure. */
-import { WORDS_MAX_BYTES } from '../../wire/chronometric-words.ts';
+import { SESSION_TEXT_MAX_BYTES } from '../../wire/chronometric-vocabulary.ts';
 import { ChronometricError } from '../chronometric-error.ts';
 import { UnfitArgument } from './unfit-argument.ts';
 
@@ -15,8 +15,8 @@ function kindOf(value: unknown): string {
 
 function refuseLong(code: 'INTENT_TOO_LONG' | 'SUMMARY_TOO_LONG', name: string, words: string): void {
   const bytes = Buffer.byteLength(words);
-  if (bytes <= WORDS_MAX_BYTES) return;
-  const message = `${name} must have at most ${WORDS_MAX_BYTES} bytes of UTF-8 (it has ${bytes}); shorten it`;
+  if (bytes <= SESSION_TEXT_MAX_BYTES) return;
+  const message = `${name} must have at most ${SESSION_TEXT_MAX_BYTES} bytes of UTF-8 (it has ${bytes}); shorten it`;
   throw new ChronometricError(code, message);
 }
 

@@ -15,7 +15,7 @@ import {
   CHRONOMETRIC_TOOL_VERSIONS,
   CHRONOMETRIC_TOOLS,
   type ChronometricTool,
-} from '../../wire/chronometric-words.ts';
+} from '../../wire/chronometric-vocabulary.ts';
 
 type JsonSchema = Readonly<Record<string, unknown>>;
 

@@ -3,7 +3,7 @@
 import { isoDuration } from '../../kit/clock/duration.ts';
 import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
 import type { TimeContext } from '../../wire/chronometric.ts';
-import { dayOfWeek } from '../../wire/chronometric-words.ts';
+import { dayOfWeek } from '../../wire/chronometric-vocabulary.ts';
 import { logicalDay, zoneAt } from '../profile/day-rules.ts';
 import type { MinuteOfDay } from '../profile/profile.ts';
 import type { Session } from '../state/state.ts';

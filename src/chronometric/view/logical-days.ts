@@ -1,7 +1,7 @@
 /** Logical days: they start with the user's day and have the date of their start. Pure. */
 import { dayAt, dayBeganAt, nextDayAfter } from '../../kit/clock/wall-clock.ts';
 import { offsetAt } from '../../kit/clock/zone.ts';
-import { DAYS, type Day } from '../../wire/chronometric-words.ts';
+import { DAYS, type Day } from '../../wire/chronometric-vocabulary.ts';
 import type { MinuteOfDay } from '../profile/profile.ts';
 import type { Bounds } from './stretches.ts';
 

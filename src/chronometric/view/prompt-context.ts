@@ -3,7 +3,7 @@
 import { isoDuration } from '../../kit/clock/duration.ts';
 import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
 import type { PromptContext } from '../../wire/chronometric-view.ts';
-import { dayOfWeek } from '../../wire/chronometric-words.ts';
+import { dayOfWeek } from '../../wire/chronometric-vocabulary.ts';
 import { REAL_BREAK_MS, type Session } from '../state/state.ts';
 import type { Occasion } from '../tools/occasion.ts';
 import { breakView } from './break-view.ts';

@@ -6,7 +6,7 @@ import { generateWithRetries } from '../../kit/model/retry.ts';
 import { hiddenCharacters, namesOf, withHiddenShown } from '../../kit/text/hidden-characters.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { CallNode, Intent } from '../../wire/intent.ts';
-import { parseForeignJson } from '../../wire/json.ts';
+import { parseUntrustedJson } from '../../wire/json.ts';
 import { checkPlan } from '../intent/plan.ts';
 import { readIntent } from '../intent/read-intent.ts';
 import type { Policy } from '../policy/policy.ts';
@@ -46,7 +46,7 @@ type ReadQuestion =
 function readQuestion(input: string): ReadQuestion {
   let value: unknown;
   try {
-    value = parseForeignJson(input);
+    value = parseUntrustedJson(input);
   } catch {
     return { problem: 'the arguments must be a JSON object with a question' };
   }
@@ -89,7 +89,7 @@ function readCall(tool: string, input: string): Intent & { plan: CallNode } {
   }
   const args = input.trim() === '' ? '{}' : input;
   // Parse the arguments alone first: text that closes the object early would change the surrounding JSON.
-  parseForeignJson(args);
+  parseUntrustedJson(args);
   const text = `{"verb":"look up","plan":{"id":"lookup","kind":"call","tool":${JSON.stringify(tool)},"args":${args}}}`;
   return readIntent(text) as Intent & { plan: CallNode };
 }

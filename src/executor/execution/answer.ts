@@ -5,7 +5,7 @@
 import { signCountOf } from '../../kit/identity/passkey.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { GateAnswer } from '../../wire/executor.ts';
-import { answeredWords } from '../../wire/intent-view.ts';
+import { answerSummary } from '../../wire/intent-view.ts';
 import type { PasskeySignature } from '../../wire/passkey.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
 import { type ActiveApprover, checkExpiry } from '../journal/roster.ts';
@@ -46,7 +46,7 @@ function closedProblem(state: ChainState, nodeId: string, now: number): string |
   if (!gate && isFinal(state)) return `the intent has ended; no question about the node ${nodeId} is pending`;
   if (!gate) return `no question has been asked about the node ${nodeId}; ${NO_GATE}`;
   if (gate.answered) {
-    return `the question about the node ${nodeId} was already ${answeredWords(gate.answered)}; only the first answer counts`;
+    return `the question about the node ${nodeId} was already ${answerSummary(gate.answered)}; only the first answer counts`;
   }
   if (gate.expired || now >= parseInstant(gate.asked.expires_at)!)
     return `the question about the node ${nodeId} expired at ${gate.asked.expires_at}`;

@@ -135,7 +135,7 @@ function isAbout({ gate }: NodeRecord, call: BoundCall): boolean {
 function isApprovedBy({ parts }: IntentRun, { accepted }: ChainState, { gate }: NodeRecord): boolean {
   const { approved, approver, signature, passkey } = gate?.answered ?? {};
   if (approved !== true || approver === undefined || (signature ?? passkey) === undefined) return false;
-  return parts.journal.roster.standing(accepted.principal.user, approver) !== undefined;
+  return parts.journal.roster.activeApprover(accepted.principal.user, approver) !== undefined;
 }
 
 /** @throws IntentFailure when the question expired or was denied */

@@ -21,7 +21,7 @@ type Outcome = Exclude<Compiled, { outcome: 'refused' }>;
 /** Compiles prose; retries while the model does not answer. */
 async function compileProse(run: IntentRun, prose: string): Promise<Outcome> {
   const { compiler, journal, clock, log } = run.parts;
-  const { row, state } = journal.held(run.intentId);
+  const { row, state } = journal.loadAny(run.intentId);
   const recordedContext = state.accepted.context;
   const context = row.context ?? [];
   if (recordedContext && sha256Hex(canonicalJson(context)) !== recordedContext.sha256) {

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { rounds } from '../../../test/support/random/random.ts';
 import { settle } from '../../kit/clock/testing/manual-clock.ts';
-import { type AskedGate, testApprover } from '../../kit/identity/testing/approver.ts';
+import { type PendingGate, testApprover } from '../../kit/identity/testing/approver.ts';
 import type { GateAnswer } from '../../wire/executor.ts';
 import type { ReceiptEnvelope } from '../../wire/intent-receipt.ts';
 import type { CallReport } from '../tools/toolbox.ts';
@@ -64,7 +64,7 @@ const STRANGER = testApprover();
 /** Time steps of a few seconds. */
 const RUNS = rounds(12, 30);
 
-type Known = { readonly id: string; readonly user: string; shown: AskedGate[] };
+type Known = { readonly id: string; readonly user: string; shown: PendingGate[] };
 
 /** An answer that may be refused; any other error is a bug. */
 async function attempt(work: Promise<unknown>): Promise<void> {
@@ -89,7 +89,7 @@ async function take(bench: Workbench, intents: Known[], one: Step): Promise<void
   const gates = chosen ? bench.rail.gates(user, id) : [];
   chosen?.shown.push(...gates);
   const [gate] = gates;
-  const answer = (asked: AskedGate, said: Partial<GateAnswer> = {}, by = user) =>
+  const answer = (asked: PendingGate, said: Partial<GateAnswer> = {}, by = user) =>
     attempt(bench.rail.answer(by, id, asked.node_id, bench.approver.answer(id, asked, said)));
   switch (one.do) {
     case 'submit': {

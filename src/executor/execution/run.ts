@@ -81,7 +81,7 @@ export class IntentRun {
   }
 
   state(): ChainState {
-    return this.parts.journal.held(this.intentId).state;
+    return this.parts.journal.loadAny(this.intentId).state;
   }
 
   /** The compiled intent. */

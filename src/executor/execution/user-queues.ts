@@ -46,11 +46,11 @@ export class UserQueues {
     const queue = this.#queues.get(user) ?? { ids: [], drafting: false, executing: false };
     this.#queues.set(user, queue);
     const { journal } = this.#parts;
-    const { row, state } = journal.held(intentId);
+    const { row, state } = journal.loadAny(intentId);
     // Reading the intent ends it when its chain was tampered with.
     if (!isFinal(state) && !queue.ids.includes(intentId)) {
       const { seq } = row;
-      const nextIndex = queue.ids.findIndex((id) => journal.held(id).row.seq > seq);
+      const nextIndex = queue.ids.findIndex((id) => journal.loadAny(id).row.seq > seq);
       queue.ids.splice(nextIndex < 0 ? queue.ids.length : nextIndex, 0, intentId);
     }
     this.#startNext(user);
@@ -139,7 +139,7 @@ export class UserQueues {
   }
 
   #stateOf(intentId: string) {
-    return this.#parts.journal.held(intentId).state;
+    return this.#parts.journal.loadAny(intentId).state;
   }
 
   #start(user: string, intentId: string, work: (run: IntentRun) => Promise<void>, ended: () => void): void {

@@ -40,7 +40,7 @@ export function startExecutorServer({
     version: VERSION,
     host: config.host,
     port: config.port,
-    door: config.listener,
+    listener: config.listener,
     allowedHosts: config.allowedHosts,
     log,
     clock,

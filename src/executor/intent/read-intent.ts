@@ -2,7 +2,7 @@
  * Reads an intent from its source text. The approved call must equal the sent call to the last digit. So ambiguous text
  * is refused: numbers that JavaScript rounds, duplicate fields, lone surrogates.
  */
-import { JsonSyntaxError, readPlacedJson } from '../../kit/json/strict-json.ts';
+import { JsonSyntaxError, readJsonWithPositions } from '../../kit/json/strict-json.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { type Intent, intentSchema, PLAN_DEPTH_MAX, PLAN_NODES_MAX, type PlanNode } from '../../wire/intent.ts';
 import { utf8Bytes } from '../../wire/text.ts';
@@ -37,10 +37,10 @@ function refuseAll(problems: readonly { path: Path; what: string }[]): never {
 
 function parse(text: string): unknown {
   try {
-    return readPlacedJson(text, true).value;
+    return readJsonWithPositions(text, true).value;
   } catch (thrown) {
     if (!(thrown instanceof JsonSyntaxError)) throw thrown;
-    const { line, column } = thrown.place;
+    const { line, column } = thrown.position;
     return refuse(thrown.path, `cannot be read (line ${line}, column ${column}): ${thrown.message}`);
   }
 }

@@ -83,7 +83,7 @@ export type Journal = {
    */
   load(user: string, intentId: string): LoadedIntent;
   /** Like {@link load}, for any user. */
-  held(intentId: string): LoadedIntent;
+  loadAny(intentId: string): LoadedIntent;
   /** Changes one intent; changes of the same intent are serialized. Resolves when the change is on disk. */
   change(intentId: string, propose: ProposeEntries): Promise<ChangeResult>;
   /** Open intents in order of acceptance. */
@@ -225,14 +225,14 @@ export function openJournal({ dataDir, key, clock, log, bounds, enrollment = 'op
         };
         const sealed = nextEnvelope({ head: EMPTY_CHAIN, entry, key });
         const { head } = sealed;
-        intents.insert({ id, user, idempotencyKey: idempotencyKey, context: request.context, head, createdAt });
+        intents.insert({ id, user, idempotencyKey, context: request.context, head, createdAt });
         envelopes.append(id, sealed);
         return { intentId: id, isNew: true };
       });
     },
 
     load,
-    held: loadAny,
+    loadAny,
     change,
     open: () => intents.open(),
     list: (user, limit, status) => intents.newest(user, limit, status),

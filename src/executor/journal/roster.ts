@@ -8,7 +8,7 @@
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { verifySignature } from '../../kit/identity/keys.ts';
-import { passkeyId, placeProblem, signCountOf } from '../../kit/identity/passkey.ts';
+import { passkeyId, originProblem, signCountOf } from '../../kit/identity/passkey.ts';
 import type { GroupCommit } from '../../kit/sqlite/group-commit.ts';
 import {
   APPROVERS_PER_USER,
@@ -70,7 +70,7 @@ export type ActiveApprover = { readonly name: string; readonly passkey?: StoredP
 
 export type Roster = {
   /** The active approver of this user with this key or passkey id; `undefined` for any other. */
-  standing(user: string, approver: string): ActiveApprover | undefined;
+  activeApprover(user: string, approver: string): ActiveApprover | undefined;
   /** The active passkeys of a user. */
   passkeys(user: string): OfferedPasskey[];
   /** Stores the signature counter of an accepted answer, in the transaction that records the answer. */
@@ -272,7 +272,7 @@ export function openRoster({ db, writes, clock, executor, enrollment }: RosterOp
   /** @throws ReveilleError `invalid_request` for an impossible one */
   function newPasskey(request: PasskeyRequest) {
     const { passkey } = request;
-    const problem = placeProblem(passkey);
+    const problem = originProblem(passkey);
     if (problem !== undefined) throw new ReveilleError('invalid_request', `passkey.${problem}`);
     const text = passkeyEnrollmentText({ ...request, user: ownerOf(request.user) });
     return { approver: passkeyId(passkey), text, signature: '', passkey: canonicalJson(passkey) };
@@ -295,7 +295,7 @@ export function openRoster({ db, writes, clock, executor, enrollment }: RosterOp
   const checkedRow = (user: string, publicKey: string) => rows(user).find(({ row }) => row.publicKey === publicKey);
 
   return {
-    standing(user, approver) {
+    activeApprover(user, approver) {
       const row = activeOf(user).find((one) => one.row.publicKey === approver)?.row;
       return row && { name: row.name, ...(row.passkey && { passkey: row.passkey }) };
     },

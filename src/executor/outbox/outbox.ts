@@ -7,11 +7,11 @@ import type { z } from 'zod';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { plainTransport } from '../../kit/http/plain-transport.ts';
 import type { Logger } from '../../kit/log/log.ts';
-import { postNotice, signedHeaders } from '../../kit/outbox/notice-post.ts';
-import { runNotice } from '../../kit/outbox/notice-program.ts';
+import { postNotification, signedHeaders } from '../../kit/outbox/notification-post.ts';
+import { runNotificationProgram } from '../../kit/outbox/notification-program.ts';
 import { createOutbox, type Delivery, type Outbox, type OutboxStore } from '../../kit/outbox/outbox.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { type gateSchema, isIntentOver } from '../../wire/executor.ts';
+import { type gateSchema, isIntentFinal } from '../../wire/executor.ts';
 import type { IntentReceipt } from '../../wire/intent-receipt.ts';
 import { encodeJson } from '../../wire/json.ts';
 import type { Settings } from '../../wire/settings.ts';
@@ -87,7 +87,7 @@ class Messenger {
     const { rail } = this.#options;
     const view = rail.view(user, intentId);
     // An intent with a pending clarification is final, too.
-    if (!isIntentOver(view) && view.clarify === undefined)
+    if (!isIntentFinal(view) && view.clarify === undefined)
       return { result: 'later', why: `the intent is ${view.status}` };
     if (conversationId === undefined) return { result: 'drop', why: 'it names no conversation' };
     if (this.#wake === undefined) {
@@ -117,7 +117,7 @@ class Messenger {
     };
     const deliveries = await Promise.all([
       ...(webhook ? [once('webhook', () => this.#post(webhook, { id, body }, signal))] : []),
-      ...(command ? [once('command', () => runNotice(command, body, { variables, clock, signal }))] : []),
+      ...(command ? [once('command', () => runNotificationProgram(command, body, { variables, clock, signal }))] : []),
     ]);
     const failed = deliveries.filter((delivery) => delivery.result === 'later');
     if (failed.length > 0) return { result: 'later', why: failed.map(({ why }) => why).join('; ') };
@@ -127,7 +127,7 @@ class Messenger {
   #post({ url, secret }: Webhook, message: { id: string; body: string }, signal: AbortSignal): Promise<Delivery> {
     const { clock } = this.#options;
     const headers = { ...signedHeaders(secret, message, clock), 'content-type': 'application/json' };
-    return postNotice(
+    return postNotification(
       { who: 'the webhook', url: new URL(url), headers, body: message.body },
       { transport: plainTransport, clock, signal },
     );

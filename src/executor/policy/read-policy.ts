@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { readIsoDuration } from '../../kit/clock/duration.ts';
-import { type PlacedProblem, type PlacedYaml, readYaml } from '../../kit/yaml/placed-yaml.ts';
+import { type PositionedProblem, type PositionedYaml, readYaml } from '../../kit/yaml/strict-yaml.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { checkInput } from '../../wire/validate.ts';
 import { type Defaults, decide } from './decide.ts';
@@ -40,12 +40,12 @@ function makePolicy(file: PolicyFile, bytes: Uint8Array | string, warnings: read
 }
 
 /** Problems of the text and of the shape, in the order of the file. */
-function problemsIn(yaml: PlacedYaml, path: string): { file: PolicyFile } | { problems: string[] } {
+function problemsIn(yaml: PositionedYaml, path: string): { file: PolicyFile } | { problems: string[] } {
   const checked = checkInput(policyFileSchema, yaml.value);
-  const found: PlacedProblem[] = [...yaml.problems];
+  const found: PositionedProblem[] = [...yaml.problems];
   if ('problems' in checked)
     for (const { path: at, sentence, ofName } of checked.problems) {
-      const { line, column } = yaml.place(at, ofName);
+      const { line, column } = yaml.position(at, ofName);
       // A YAML error at the same position already explains the wrong shape.
       if (yaml.problems.some((known) => known.line === line && known.column === column)) continue;
       // So does a text of which nothing could be parsed.
@@ -58,9 +58,9 @@ function problemsIn(yaml: PlacedYaml, path: string): { file: PolicyFile } | { pr
   return { problems: [...new Set(lines)] };
 }
 
-function warningsOf({ rules = [], quiet_hours = [], timezone }: PolicyFile, yaml: PlacedYaml, path: string): string[] {
+function warningsOf({ rules = [], quiet_hours = [], timezone }: PolicyFile, yaml: PositionedYaml, path: string): string[] {
   const at = (place: readonly PropertyKey[], sentence: string) => {
-    const { line, column } = yaml.place(place);
+    const { line, column } = yaml.position(place);
     return `${path}:${line}:${column}: ${sentence}`;
   };
   const coveredWarnings = coveredRules(rules).map(({ index, by }) => {

@@ -233,7 +233,7 @@ export function outcomeOf({ started, finished, reconciled }: NodeRecord): CallSt
 }
 
 /** As {@link outcomeOf}, but `started` while no outcome is recorded. */
-export function standingOf({ started, finished, reconciled }: NodeRecord): CallStatus | 'started' | undefined {
+export function callStateOf({ started, finished, reconciled }: NodeRecord): CallStatus | 'started' | undefined {
   return reconciled?.status ?? finished?.status ?? (started ? 'started' : undefined);
 }
 

@@ -27,7 +27,7 @@ import {
   isEnd,
   type NodeRecord,
   recordOf,
-  standingOf,
+  callStateOf,
 } from './chain-state.ts';
 import { areArgsOf, callKey, isSameIntent, type PlanOrder, planOrder } from './plan-order.ts';
 import { readValues } from './receipt-text.ts';
@@ -101,7 +101,7 @@ function callOf({ state, order }: CheckContext, nodeId: string): NodeRecord {
 function isDone({ state, order }: CheckContext, nodeId: string): boolean {
   const record = recordOf(state, nodeId);
   if (order?.leaves.get(nodeId)?.kind === 'wait') return record.waited === true;
-  return standingOf(record) === 'succeeded';
+  return callStateOf(record) === 'succeeded';
 }
 
 /** The references of the compiled plan occur in the plan, once each, and refer to earlier calls. */
@@ -256,7 +256,7 @@ function checkStart(
   const deadline = context.state.compiled?.intent.deadline;
   if (deadline !== undefined && parseInstant(at)! > parseInstant(deadline)!)
     refuse('deadline', `"${nodeId}" started at ${at}, after the intent's deadline`);
-  const callState = standingOf(record);
+  const callState = callStateOf(record);
   const isOnce = surface === 'escalate' || record.escalated;
   if (callState === 'succeeded' || (isOnce && callState !== undefined && callState !== 'not_run'))
     refuse('once', `"${nodeId}" was started again after the state ${callState}`);
@@ -266,7 +266,7 @@ function checkStart(
 }
 
 /** The call was started and its outcome is not known. */
-const isUnsettled = (record: NodeRecord) => ['started', 'unknown'].includes(standingOf(record) ?? '');
+const isUnsettled = (record: NodeRecord) => ['started', 'unknown'].includes(callStateOf(record) ?? '');
 
 /** Throws when a call was not started, or its recorded state does not fit. */
 function checkStarted(
@@ -278,7 +278,7 @@ function checkStarted(
   const record = callOf(context, nodeId);
   // Start and outcome may be in envelopes that do not count.
   if (context.state.broken) return;
-  const callState = standingOf(record);
+  const callState = callStateOf(record);
   if (callState === undefined) refuse('started', `${kind} at "${nodeId}", which was never started`);
   if (!fits(record)) refuse('started', `${kind} at "${nodeId}", which already has the state ${callState}`);
 }
@@ -347,7 +347,7 @@ const CHECKS: Checks = {
     void openQuestion(callOf(context, nodeId), nodeId, call_sha256, 'an expiry'),
   'call.started': checkStart,
   'call.finished': (context, { node_id }) =>
-    checkStarted(context, node_id, 'call.finished', (record) => standingOf(record) === 'started'),
+    checkStarted(context, node_id, 'call.finished', (record) => callStateOf(record) === 'started'),
   'call.reconciled': (context, { node_id }) => checkStarted(context, node_id, 'call.reconciled', isUnsettled),
   'call.read_back': (context, { node_id }) => checkStarted(context, node_id, 'call.read_back', () => true),
   'wait.started': (context, { node_id: nodeId, until }) => {

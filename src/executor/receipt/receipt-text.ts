@@ -2,11 +2,11 @@
  * Reads receipts from text, more strictly than `JSON.parse`: a proof must not contain text that two readers parse to
  * different values. Pure.
  */
-import { JsonSyntaxError, type Place, StrictReader } from '../../kit/json/strict-json.ts';
+import { JsonSyntaxError, type JsonPosition, StrictReader } from '../../kit/json/strict-json.ts';
 import { RECEIPT_DEPTH_MAX } from './envelope.ts';
 
 /** Where and why parsing failed. */
-export type Unreadable = Place & { readonly message: string };
+export type Unreadable = JsonPosition & { readonly message: string };
 
 /** One value of a text; an unreadable value is the last one. */
 export type ReadValue = { readonly value: unknown; readonly line: number } | { readonly unreadable: Unreadable };
@@ -50,7 +50,7 @@ export function* readValues(text: string): Generator<ReadValue, void, void> {
       yield { value: reader.document(), line };
     } catch (thrown) {
       if (!(thrown instanceof JsonSyntaxError)) throw thrown;
-      yield { unreadable: { ...thrown.place, message: thrown.message } };
+      yield { unreadable: { ...thrown.position, message: thrown.message } };
       return;
     }
   }

@@ -1,10 +1,10 @@
 /** The executor's tools: the servers of its own manifest, which Neo does not see. */
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
-import type { Walls } from '../../kit/process/separation.ts';
+import type { Sandbox } from '../../kit/process/isolation.ts';
 import { bundledManifest } from '../../mcp-host/bundled-programs.ts';
-import { classify, warningOf } from '../../mcp-host/classify.ts';
-import { hasServersToStart, readAgreedFiles, refuseAnyDrift } from '../../mcp-host/drift.ts';
+import { classify, unpinnedWarning } from '../../mcp-host/classify.ts';
+import { hasServersToStart, readLockedManifest, rejectAnyDrift } from '../../mcp-host/drift.ts';
 import type { HostLimits } from '../../mcp-host/limits.ts';
 import type { Manifest } from '../../mcp-host/manifest.ts';
 import type { ToolResult } from '../../mcp-host/output-cap.ts';
@@ -14,7 +14,7 @@ import { ToolCallFailure } from '../../mcp-host/tool-call-failure.ts';
 import { digestOf } from '../../mcp-host/tool-definition.ts';
 import { editDistance } from '../../wire/edit-distance.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { parseForeignJson } from '../../wire/json.ts';
+import { parseUntrustedJson } from '../../wire/json.ts';
 import type { Settings } from '../../wire/settings.ts';
 import { railMismatches, railProblems } from './rail-check.ts';
 import type { CallReport, RailTool, Toolbox } from './toolbox.ts';
@@ -27,7 +27,7 @@ type ToolboxOptions = {
   /** The environment that references in the manifest read and from which servers get an allow-list. */
   variables: Settings;
   /** The sandbox of servers that run as child processes. */
-  sandbox?: Walls | undefined;
+  sandbox?: Sandbox | undefined;
   /** The folder of `mcp-logs/` and `tool-output/`. */
   dataDir: string;
   clock: Clock;
@@ -70,7 +70,7 @@ function bind(hosted: readonly HostedTool[]): Bound {
     const { surface } = classified;
     const name = nameOf(alias, tool);
     const definitionSha256 = digestOf(definition);
-    const warning = warningOf(name, classified, isPinned);
+    const warning = unpinnedWarning(name, classified, isPinned);
     return { alias, tool, warning, entry: { name, uri, definition, definitionSha256, surface, sideEffectClass, rail } };
   });
   const tools = new Map<string, RailTool>();
@@ -169,9 +169,9 @@ const manifestPathOf = (manifest: ToolboxOptions['manifest']) =>
  *   `conflict` naming each difference
  */
 export function mustStart(manifest: ToolboxOptions['manifest'], variables: Settings): boolean {
-  const files = readAgreedFiles(manifestPathOf(manifest), variables);
+  const files = readLockedManifest(manifestPathOf(manifest), variables);
   inspect(files.manifest);
-  refuseAnyDrift(files);
+  rejectAnyDrift(files);
   return hasServersToStart(files);
 }
 
@@ -244,7 +244,7 @@ function structuredOf({ content, structuredContent }: ToolResult): unknown {
   const [only, ...more] = content;
   if (only?.type !== 'text' || more.length > 0 || !/^\s*[[{]/.test(only.text)) return undefined;
   try {
-    return parseForeignJson(only.text);
+    return parseUntrustedJson(only.text);
   } catch {
     return undefined;
   }

@@ -27,7 +27,7 @@ export function formatDuration(ms: number): string {
 }
 
 /** Reasons of lateness, as text. */
-export const LATE_WORDS: Readonly<Record<LateReason, string>> = {
+export const LATE_REASON_TEXT: Readonly<Record<LateReason, string>> = {
   slept: 'the computer slept',
   not_running: 'Reveille was not running',
   stalled: 'the process of Reveille was stopped or got no CPU time',
@@ -40,7 +40,7 @@ export const LATE_WORDS: Readonly<Record<LateReason, string>> = {
  */
 export function formatLateness(latenessMs: number, because?: LateReason): string {
   if (latenessMs === 0) return 'on time';
-  const why = because === undefined ? '' : `: ${LATE_WORDS[because]}`;
+  const why = because === undefined ? '' : `: ${LATE_REASON_TEXT[because]}`;
   if (latenessMs > 0) return `${formatDuration(latenessMs)} late${why}`;
   return `${formatDuration(latenessMs)} early by this machine's clock`;
 }

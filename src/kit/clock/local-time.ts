@@ -3,7 +3,7 @@ import { formatDuration } from './duration.ts';
 import { formatWithOffset } from './wall-clock.ts';
 
 /** The reader's time and zone. `zone` is an IANA name. */
-export type Here = { now: number; zone: string };
+export type LocalContext = { now: number; zone: string };
 
 /** Each English locale has short names only for its own zones: CEST, EDT and AEST each need another locale. */
 const NAMING_LOCALES = ['en-GB', 'en-US', 'en-AU'] as const;
@@ -23,13 +23,13 @@ function wallClock(epochMs: number, zone: string): { date: string; time: string 
 }
 
 /** `14:10:00` on the reader's current day, `2026-06-15 14:10:00` on any other. */
-export function wallTime(epochMs: number, { now, zone }: Here): string {
+export function wallTime(epochMs: number, { now, zone }: LocalContext): string {
   const { date, time } = wallClock(epochMs, zone);
   return date === wallClock(now, zone).date ? time : `${date} ${time}`;
 }
 
 /** {@link wallTime} with the zone: `14:10:00 CEST`. */
-export function localTime(epochMs: number, here: Here): string {
+export function localTime(epochMs: number, here: LocalContext): string {
   return `${wallTime(epochMs, here)} ${zoneName(epochMs, here.zone)}`;
 }
 
@@ -41,7 +41,7 @@ function resolutionOf(distanceMs: number): number {
 }
 
 /** Weekday, day and time in a zone, with the year if it differs: `Mon 23 Nov 09:00`, `Fri 1 Jan 2027 12:00`. */
-export function calendarTime(epochMs: number, { now, zone }: Here): string {
+export function calendarTime(epochMs: number, { now, zone }: LocalContext): string {
   const { date, time } = wallClock(epochMs, zone);
   const weekday = WEEKDAYS[new Date(`${date}T00:00:00Z`).getUTCDay()]!;
   const [year, month, day] = date.split('-');
@@ -68,7 +68,7 @@ const MONTHS = 'January February March April May June July August September Octo
 export const monthName = (month: number): string => MONTHS[month - 1]!;
 
 /** An instant for a narrow column: `14:10:00` today, `15 Jun 09:00` this year, `15 Jun 2027` in another. */
-export function shortTime(epochMs: number, { now, zone }: Here): string {
+export function shortTime(epochMs: number, { now, zone }: LocalContext): string {
   const { date, time } = wallClock(epochMs, zone);
   const today = wallClock(now, zone).date;
   if (date === today) return time;

@@ -13,10 +13,10 @@ import { plainTransport, type Transport } from './plain-transport.ts';
  * Runs the work of one call with a signal that limits its time. The signal's reason completes a sentence that begins
  * with the daemon's name. `caller` aborts the call earlier.
  */
-export type Attend = <T>(work: (signal: AbortSignal) => Promise<T>, caller?: AbortSignal) => Promise<T>;
+export type LimitedCall = <T>(work: (signal: AbortSignal) => Promise<T>, caller?: AbortSignal) => Promise<T>;
 
 /** Limits a call to `timeoutMs`. */
-export function withinTime(clock: Clock, timeoutMs: number): Attend {
+export function withinTime(clock: Clock, timeoutMs: number): LimitedCall {
   return async (work, caller) => {
     const limit = new AbortController();
     const abortByCaller = () => limit.abort(new Error('did not answer before the caller aborted the call'));

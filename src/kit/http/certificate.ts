@@ -8,7 +8,7 @@ import { createSecureContext, getCACertificates, setDefaultCACertificates } from
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Clock } from '../clock/clock.ts';
 import type { Logger } from '../log/log.ts';
-import type { TlsFiles } from './door.ts';
+import type { TlsFiles } from './listener-settings.ts';
 
 const POLL_INTERVAL_MS = 2000;
 const WARN_BEFORE_MS = 14 * 24 * 60 * 60 * 1000;

@@ -3,7 +3,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { Agent } from 'undici';
 import { ManualClock } from '../clock/testing/manual-clock.ts';
-import { below, exchange, openStream } from './exchange.ts';
+import { joinUrl, exchange, openStream } from './exchange.ts';
 import { plainTransport, type Transport } from './plain-transport.ts';
 
 /** A TCP server that records the received text and calls `onData` for each connection. */
@@ -30,7 +30,7 @@ async function startTcp(t: TestContext, onData: (socket: Socket, text: string) =
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const transport: Transport = agent ?? plainTransport;
   const post = (signal = new AbortController().signal, maxBytes = 1000) =>
-    exchange(transport, { method: 'POST', url: below(url, '/chat'), body: 'hello', maxBytes, signal });
+    exchange(transport, { method: 'POST', url: joinUrl(url, '/chat'), body: 'hello', maxBytes, signal });
   /** Resolves after `bodies` request bodies have arrived. */
   const arrival = (bodies = 1) => new Promise<void>((resolve) => awaited.push({ bodies, resolve }));
   return { server, url, transport, post, arrival, received: () => received };
@@ -88,7 +88,7 @@ for (const plain of [false, true])
       const clock = new ManualClock();
       const { url, transport } = await startTcp(t, () => clock.advance(50), plain);
       const limit = { clock, ms: 50 };
-      const outcome = await exchange(transport, { method: 'GET', url: below(url, '/'), maxBytes: 10, limit });
+      const outcome = await exchange(transport, { method: 'GET', url: joinUrl(url, '/'), maxBytes: 10, limit });
       assert.deepEqual(outcome.result === 'unknown' && outcome.error.message, 'no answer within 50 ms');
     });
 
@@ -124,7 +124,7 @@ test('an event stream stays open until its signal aborts; any other answer is re
   const answers = ['200 OK\r\ncontent-type: text/event-stream', '200 OK', '404 Not Found'];
   const { url } = await startTcp(t, (socket) => socket.write(`HTTP/1.1 ${answers.shift()}\r\n\r\nevent: x\n\n`), true);
   const over = new AbortController();
-  const open = () => openStream(below(url, '/events'), { headers: {}, signal: over.signal });
+  const open = () => openStream(joinUrl(url, '/events'), { headers: {}, signal: over.signal });
   const reader = (await open()).getReader();
   assert.equal(Buffer.from((await reader.read()).value!).toString(), 'event: x\n\n');
   await assert.rejects(open(), /answered 200 instead of an event stream/);
@@ -147,7 +147,7 @@ test('a broken keep-alive connection is replaced for idempotent methods only', a
     },
     true,
   );
-  const send = (method: 'GET' | 'POST') => exchange(plainTransport, { method, url: below(url, '/'), maxBytes: 1000 });
+  const send = (method: 'GET' | 'POST') => exchange(plainTransport, { method, url: joinUrl(url, '/'), maxBytes: 1000 });
   assert.equal((await send('GET')).result, 'answered');
   assert.equal((await send('GET')).result, 'answered');
   assert.deepEqual([...seen.values()], [2, 1]);

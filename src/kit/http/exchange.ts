@@ -41,7 +41,7 @@ export type ExchangeRequest = {
 };
 
 /** The reason of an exchange that timed out. */
-export class Overdue extends Error {
+export class ExchangeTimeout extends Error {
   readonly limitMs: number;
 
   constructor(limitMs: number) {
@@ -165,7 +165,7 @@ export function exchange(transport: Transport, request: ExchangeRequest): Promis
       },
     });
     signal?.addEventListener('abort', onAbort);
-    const cancel = limit?.clock.after(limit.ms, () => answer.abort(new Overdue(limit.ms)));
+    const cancel = limit?.clock.after(limit.ms, () => answer.abort(new ExchangeTimeout(limit.ms)));
     try {
       transport.dispatch(optionsOf(request), answer);
     } catch (thrown) {
@@ -259,7 +259,7 @@ export function openStream(
 }
 
 /** The URL of a path below a base URL. */
-export function below(base: string, path: string): URL {
+export function joinUrl(base: string, path: string): URL {
   return new URL(base.replace(/\/+$/, '') + path);
 }
 

@@ -15,7 +15,7 @@ import type { Logger } from '../log/log.ts';
 import { checkContentType, readBounded } from './body.ts';
 import { followCertificate, readCertificate } from './certificate.ts';
 import { type ConnectionFigures, type ConnectionLimits, type Connections, trackConnections } from './connections.ts';
-import type { Door } from './door.ts';
+import type { ListenerSettings } from './listener-settings.ts';
 import { failureParts, sendError, sendOk } from './envelope.ts';
 import type { HttpApp, HttpContext, HttpEnv } from './environment.ts';
 import { answerClientError } from './malformed.ts';
@@ -77,7 +77,7 @@ export type ServerOptions = {
   drainMs?: number;
   limits?: Partial<HttpLimits>;
   /** The listener's settings. With a certificate it speaks only HTTPS. */
-  door?: Door | undefined;
+  listener?: ListenerSettings | undefined;
   /** Refuses requests by their head, before any of the body is read. */
   guard?: ((c: HttpContext) => void | Promise<void>) | undefined;
   /** Answers requests that match no route or probe. `/` then belongs to it. */
@@ -100,7 +100,7 @@ export type Fallback = {
 };
 
 /** Counters of a server's listener, for its metrics. */
-export type DoorFigures = ConnectionFigures & {
+export type ListenerFigures = ConnectionFigures & {
   /** Since the start. */
   wrongTokens: number;
 };
@@ -113,7 +113,7 @@ export type RunningServer = {
   readonly localhost: string | undefined;
   /** The routes, with `{name}` for parameters in paths. */
   readonly routes: readonly { readonly method: string; readonly path: string }[];
-  figures(): DoorFigures;
+  figures(): ListenerFigures;
   /**
    * Drains: accepts no new requests, `/readyz` returns 503, requests in flight finish (at most `drainMs`), idle
    * connections are closed, then all others. Resolves after the last connection is closed. Later calls return the same
@@ -128,7 +128,7 @@ export type RunningServer = {
  * @throws ReveilleError `unavailable` if the address cannot be bound, `invalid_request` for an unusable certificate
  */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
-  const { tls, ...bounds } = options.door ?? { tls: undefined };
+  const { tls, ...bounds } = options.listener ?? { tls: undefined };
   const limits = { ...DEFAULT_LIMITS, ...bounds, ...options.limits };
   const draining = new AbortController();
   const app = buildApp(options, limits, draining.signal);
@@ -181,7 +181,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
 
 /** A server that does not listen yet, with or without TLS. */
 function createListener(
-  { door, clock, log }: ServerOptions,
+  { listener: door, clock, log }: ServerOptions,
   limits: HttpLimits,
   onRequest: RequestListener,
 ): { server: Server; stopFollowing: () => void } {

@@ -4,8 +4,8 @@ import { test } from 'node:test';
 import { verifyAuthenticationResponse } from '@simplewebauthn/server';
 import { diceOf } from '../../../test/support/random/random.ts';
 import type { Assertion, Passkey } from '../../wire/passkey.ts';
-import { assertionProblem, challengeOf, passkeyId, placeProblem, registrationProblem, signCountOf } from './passkey.ts';
-import { changedAssertion, type Oddity, type PasskeyAlgorithm, testPasskey } from './testing/passkey.ts';
+import { assertionProblem, challengeOf, passkeyId, originProblem, registrationProblem, signCountOf } from './passkey.ts';
+import { changedAssertion, type AssertionFault, type PasskeyAlgorithm, testPasskey } from './testing/passkey.ts';
 
 const TEXT = '{"approved":true}';
 const ALGORITHMS: readonly PasskeyAlgorithm[] = ['es256', 'eddsa', 'rs256'];
@@ -65,7 +65,7 @@ test('an assertion is valid for its text only, with each key type', async () => 
 
 test('the error names the fault of an assertion, and an independent library refuses it too', async () => {
   const { passkey, assertion } = testPasskey();
-  const faults: [RegExp, Oddity][] = [
+  const faults: [RegExp, AssertionFault][] = [
     [/type webauthn\.get/, { type: 'webauthn.create' }],
     [/challenge/, { challenge: challengeOf('another text') }],
     [/another origin than http:\/\/localhost:8087/, { origin: 'http://localhost:3000' }],
@@ -131,10 +131,10 @@ test('the id of a passkey depends on its key, its name and its origin', () => {
 
 test('a new credential must match its name, origin, challenge and id', () => {
   const { passkey, registration } = testPasskey();
-  const made = (faults: Oddity = {}) => registration('C', faults);
+  const made = (faults: AssertionFault = {}) => registration('C', faults);
   const other = testPasskey({ credentialId: '00'.repeat(16) }).registration('C');
   assert.equal(registrationProblem(passkey, made(), 'C'), undefined);
-  const faults: [RegExp, Oddity][] = [
+  const faults: [RegExp, AssertionFault][] = [
     [/type webauthn\.create/, { type: 'webauthn.get' }],
     [/challenge/, { challenge: 'D' }],
     [/another origin/, { origin: 'https://evil.example' }],
@@ -152,9 +152,9 @@ test('a new credential must match its name, origin, challenge and id', () => {
     { origin: 'http://localhost:80', rp_id: 'localhost' },
     { origin: 'nothing' },
   ])
-    assert.match(placeProblem({ ...passkey, ...wrong })!, /^(origin|rp_id) must be/);
+    assert.match(originProblem({ ...passkey, ...wrong })!, /^(origin|rp_id) must be/);
   assert.equal(
-    placeProblem({ ...passkey, origin: 'https://console.example:8443', rp_id: 'console.example' }),
+    originProblem({ ...passkey, origin: 'https://console.example:8443', rp_id: 'console.example' }),
     undefined,
   );
 });

@@ -106,7 +106,7 @@ export function registrationProblem(
   const wrong =
     clientProblem(given.client_data, 'webauthn.create', challenge, passkey.origin) ??
     authenticatorProblem(data, passkey.rp_id) ??
-    placeProblem(passkey);
+    originProblem(passkey);
   if (wrong !== undefined) return wrong;
   const id = Buffer.from(passkey.credential_id, 'hex');
   const at = HEAD_BYTES + ATTESTED_HEAD_BYTES;
@@ -119,7 +119,7 @@ export function registrationProblem(
 }
 
 /** Why a passkey with this key, name and origin cannot exist. */
-export function placeProblem({ origin, public_key, rp_id }: Passkey): string | undefined {
+export function originProblem({ origin, public_key, rp_id }: Passkey): string | undefined {
   const url = URL.parse(origin);
   if (url === null || url.origin !== origin) return `origin must be an origin without a path (got ${origin})`;
   const isSecure = url.protocol === 'https:' || (url.protocol === 'http:' && rp_id === 'localhost');

@@ -10,7 +10,7 @@ import { ReveilleError } from '../../wire/errors.ts';
  *
  * @returns 64 hex digits; the HMAC key of the signatures is this text
  */
-export function receiptKey(machineToken: string): string {
+export function turnReportKey(machineToken: string): string {
   return createHmac('sha256', machineToken).update('reveille receipts').digest('hex');
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { JsonSyntaxError, readPlacedJson } from './strict-json.ts';
+import { JsonSyntaxError, readJsonWithPositions } from './strict-json.ts';
 
 test('JSON is parsed as JSON.parse does', () => {
   fc.assert(
@@ -9,7 +9,7 @@ test('JSON is parsed as JSON.parse does', () => {
       const value: unknown = JSON.parse(text);
       // A field with that name is refused; see below.
       fc.pre(!text.includes('__proto__'));
-      assert.deepEqual(readPlacedJson(JSON.stringify(value, null, indent)).value, value);
+      assert.deepEqual(readJsonWithPositions(JSON.stringify(value, null, indent)).value, value);
     }),
   );
 });
@@ -44,7 +44,7 @@ test('text that JSON.parse refuses is refused with a position in the text', () =
         isJson = false;
       }
       try {
-        readPlacedJson(text);
+        readJsonWithPositions(text);
         assert.ok(isJson, `accepted ${JSON.stringify(text)}`);
       } catch (thrown) {
         assert.ok(thrown instanceof JsonSyntaxError, String(thrown));
@@ -52,7 +52,7 @@ test('text that JSON.parse refuses is refused with a position in the text', () =
           !isJson || /is duplicated/.test(thrown.message),
           `refused ${JSON.stringify(text)}: ${thrown.message}`,
         );
-        const { line, column } = thrown.place;
+        const { line, column } = thrown.position;
         assert.ok(line >= 1 && line <= text.split('\n').length && column >= 1);
       }
     }),
@@ -61,7 +61,7 @@ test('text that JSON.parse refuses is refused with a position in the text', () =
 });
 
 test('the position of a value is its first character; a missing value has the position of its parent', () => {
-  const { placeOf } = readPlacedJson('{\n  "servers": [\n    { "alias": "a" },\n    7\n  ]\n}\n');
+  const { positionOf: placeOf } = readJsonWithPositions('{\n  "servers": [\n    { "alias": "a" },\n    7\n  ]\n}\n');
   assert.deepEqual(placeOf(['servers']), { line: 2, column: 14 });
   assert.deepEqual(placeOf(['servers', 0, 'alias']), { line: 3, column: 16 });
   assert.deepEqual(placeOf(['servers', 0, 'command']), { line: 3, column: 5 });
@@ -84,24 +84,24 @@ for (const [text, message, line, column] of [
   ['['.repeat(100_000), 'values may be nested at most 64 deep', 1, 65],
 ] as const) {
   test(`${JSON.stringify(text.slice(0, 20))} is refused: ${message}`, () => {
-    assert.throws(() => readPlacedJson(text), { name: 'JsonSyntaxError', message, place: { line, column } });
+    assert.throws(() => readJsonWithPositions(text), { name: 'JsonSyntaxError', message, place: { line, column } });
   });
 }
 
 test('numbers that would be rounded are refused with their position, only with the option', () => {
   const text = '{"a": [0.1, {"b":\n 12345678901234567890}]}';
-  assert.deepEqual(readPlacedJson(text).value, { a: [0.1, { b: Number('12345678901234567890') }] });
-  assert.throws(() => readPlacedJson(text, true), {
+  assert.deepEqual(readJsonWithPositions(text).value, { a: [0.1, { b: Number('12345678901234567890') }] });
+  assert.throws(() => readJsonWithPositions(text, true), {
     name: 'JsonSyntaxError',
     message: '12345678901234567890 cannot be represented exactly; write it with fewer digits, or as text',
     place: { line: 2, column: 2 },
     path: ['a', 1, 'b'],
   });
-  assert.deepEqual(readPlacedJson('[1.50, 1e3, -0]', true).value, [1.5, 1000, -0]);
+  assert.deepEqual(readJsonWithPositions('[1.50, 1e3, -0]', true).value, [1.5, 1000, -0]);
 });
 
 test('an error has the path of the value, also after a nested value', () => {
-  assert.throws(() => readPlacedJson('{"a": [{"b": 1} 2]}'), { path: ['a'] });
-  assert.throws(() => readPlacedJson('{"a": {"b": 1, "b": 2}}'), { path: ['a'] });
-  assert.throws(() => readPlacedJson('{"a": [1, [2], x]}'), { path: ['a', 2] });
+  assert.throws(() => readJsonWithPositions('{"a": [{"b": 1} 2]}'), { path: ['a'] });
+  assert.throws(() => readJsonWithPositions('{"a": {"b": 1, "b": 2}}'), { path: ['a'] });
+  assert.throws(() => readJsonWithPositions('{"a": [1, [2], x]}'), { path: ['a', 2] });
 });

@@ -5,17 +5,17 @@
 import { isExact, isNumberLiteral } from '../../wire/exact-number.ts';
 
 /** Line and column, both from 1. */
-export type Place = { readonly line: number; readonly column: number };
+export type JsonPosition = { readonly line: number; readonly column: number };
 
 export class JsonSyntaxError extends Error {
-  readonly place: Place;
+  readonly position: JsonPosition;
   /** Path of the value that was being parsed. */
   readonly path: readonly PropertyKey[];
 
-  constructor(message: string, place: Place, path: readonly PropertyKey[]) {
+  constructor(message: string, place: JsonPosition, path: readonly PropertyKey[]) {
     super(message);
     this.name = 'JsonSyntaxError';
-    this.place = place;
+    this.position = place;
     this.path = path;
   }
 }
@@ -87,7 +87,7 @@ export class StrictReader {
     return value;
   }
 
-  positionAt(at: number): Place {
+  positionAt(at: number): JsonPosition {
     const before = this.#text.slice(0, at);
     return { line: before.split('\n').length, column: at - before.lastIndexOf('\n') };
   }
@@ -227,10 +227,10 @@ const WRITTEN_DEPTH = 64;
 
 const keyOf = (path: readonly PropertyKey[]) => path.map(String).join('\0');
 
-export type PlacedJson = {
+export type PositionedJson = {
   value: unknown;
   /** Position of the value at a path, or of the nearest enclosing value if there is none. */
-  placeOf(path: readonly PropertyKey[]): Place;
+  positionOf(path: readonly PropertyKey[]): JsonPosition;
   /** The offsets of the value at a path, in UTF-16 units: of its beginning, and after its end. */
   spanOf(path: readonly PropertyKey[]): { readonly from: number; readonly to: number } | undefined;
 };
@@ -241,7 +241,7 @@ export type PlacedJson = {
  * @param exact also refuses numbers that JavaScript would round; the error quotes them
  * @throws JsonSyntaxError that otherwise quotes only field names: the text may contain secrets
  */
-export function readPlacedJson(text: string, exact = false): PlacedJson {
+export function readJsonWithPositions(text: string, exact = false): PositionedJson {
   const options = { depth: WRITTEN_DEPTH, exact, protoMember: false };
   const reader = new StrictReader(text, options);
   const value = reader.onlyDocument();
@@ -258,7 +258,7 @@ export function readPlacedJson(text: string, exact = false): PlacedJson {
   };
   return {
     value,
-    placeOf(path) {
+    positionOf(path) {
       for (let length = path.length; length >= 0; length--) {
         const span = spansOf().get(keyOf(path.slice(0, length)));
         if (span !== undefined) return reader.positionAt(span.from);

@@ -21,7 +21,7 @@ export type ServedConnection = {
   close(): Promise<void>;
 };
 
-export function serveUntilHangUp(options: ServeOptions): ServedConnection {
+export function serveUntilDisconnect(options: ServeOptions): ServedConnection {
   const { factory, onerror, onEnd, input = process.stdin, output = process.stdout } = options;
   const transport = new StdioServerTransport(input, output);
   const handle = serveStdio(factory, { transport, onerror });

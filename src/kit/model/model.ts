@@ -45,7 +45,7 @@ export type ModelRequest = {
   /** Tools that the model may call; absent: none. */
   readonly tools?: readonly ToolSchema[];
   /** The model gets the tools, because earlier calls refer to them, but must answer with text. */
-  readonly wordsOnly?: boolean;
+  readonly textOnly?: boolean;
   /** Aborts the request; the promise then rejects. */
   readonly signal: AbortSignal;
   /** Called with each piece of the answer. */

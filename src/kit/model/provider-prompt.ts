@@ -1,6 +1,6 @@
 /** Converts a request for the provider packages. Pure. */
 import type { LanguageModelV4CallOptions, LanguageModelV4Prompt } from '@ai-sdk/provider';
-import { parseForeignJson } from '../../wire/json.ts';
+import { parseUntrustedJson } from '../../wire/json.ts';
 import type { ModelImage, ModelMessage, ModelRequest, ModelToolCall } from './model.ts';
 
 /** Differences between providers. */
@@ -24,7 +24,7 @@ const IMAGES_FOLLOW = 'The images that the calls above returned, in the order th
 
 function isJsonObject(text: string): boolean {
   try {
-    const value = parseForeignJson(text);
+    const value = parseUntrustedJson(text);
     return typeof value === 'object' && value !== null && !Array.isArray(value);
   } catch {
     return false;
@@ -104,7 +104,7 @@ type FunctionTool = Extract<ProviderTools[number], { type: 'function' }>;
 
 /** The tool options of a request. */
 export function toolOptionsOf(
-  { tools = [], wordsOnly = false }: Pick<ModelRequest, 'tools' | 'wordsOnly'>,
+  { tools = [], textOnly: wordsOnly = false }: Pick<ModelRequest, 'tools' | 'wordsOnly'>,
   { canForbidCalls }: ProviderTraits,
 ): Pick<LanguageModelV4CallOptions, 'tools' | 'toolChoice'> {
   if (tools.length === 0) return {};

@@ -6,15 +6,15 @@ import { DatabaseSync } from 'node:sqlite';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { eventually } from '../../../test/support/eventually.ts';
-import type { TurnReport } from '../../wire/receipt.ts';
+import type { TurnReport } from '../../wire/turn-report.ts';
 import { type Clock, systemClock } from '../clock/clock.ts';
-import { receiptKey, verifyWebhook } from '../identity/webhook-signature.ts';
+import { turnReportKey, verifyWebhook } from '../identity/webhook-signature.ts';
 import { silentLogger } from '../log/log.ts';
-import { createReceiptSender, deliveryOf, type ReceiptSenderOptions } from './receipt-sender.ts';
-import { receiptTable } from './receipt-table.ts';
+import { createTurnReportSender, deliveryOf, type TurnReportSenderOptions } from './turn-report-sender.ts';
+import { turnReportTable } from './turn-report-table.ts';
 
 const HOUR = 3600_000;
-const KEY = receiptKey('a machine token');
+const KEY = turnReportKey('a machine token');
 
 type Post = { fireId: string; stages: string[]; body: Record<string, unknown>; genuine: boolean };
 /** Answers a post, or lets it wait. */
@@ -42,7 +42,7 @@ const report = (stage: TurnReport['stage'], change: Partial<TurnReport> = {}): T
 });
 
 /** An outbox in memory, a scripted chronosd, and a sender. */
-async function workbench(t: TestContext, script: Script, options: Partial<ReceiptSenderOptions> = {}) {
+async function workbench(t: TestContext, script: Script, options: Partial<TurnReportSenderOptions> = {}) {
   const posts: Post[] = [];
   const server = createServer(async (request: IncomingMessage, response) => {
     const body = await text(request);
@@ -65,8 +65,8 @@ async function workbench(t: TestContext, script: Script, options: Partial<Receip
     at INTEGER NOT NULL, outcome TEXT, error TEXT, turn_id TEXT, conversation_id TEXT,
     retry_at INTEGER, reply TEXT, UNIQUE (user_id, fire_id, stage)
   ) STRICT`);
-  const table = receiptTable(db);
-  const sender = createReceiptSender({
+  const table = turnReportTable(db);
+  const sender = createTurnReportSender({
     outbox: { waiting: (page) => table.waiting(page), remove: async (ids) => table.remove(ids) },
     url: () => `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     keyOf: () => KEY,

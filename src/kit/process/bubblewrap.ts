@@ -5,7 +5,7 @@
 import { execFile } from 'node:child_process';
 import { accessSync, constants, lstatSync, readdirSync, readlinkSync, realpathSync, statSync } from 'node:fs';
 import { delimiter, dirname, isAbsolute, join } from 'node:path';
-import { type Base, isWithin, type Means, mountsOf, PRIVATE_FOLDERS, type ProgramUser, type View } from './view.ts';
+import { type Base, isWithin, type SandboxMechanism, mountsOf, PRIVATE_FOLDERS, type ProgramUser, type View } from './view.ts';
 
 /** A loaded machine may take this long to start a program. */
 const PROBE_LIMIT_MS = 10_000;
@@ -195,7 +195,7 @@ function isExecutable(path: string): boolean {
 }
 
 /** Finds and tests bubblewrap: it may be installed while namespaces are forbidden. */
-async function probe(path: string | undefined, user: ProgramUser | undefined): Promise<Means> {
+async function probe(path: string | undefined, user: ProgramUser | undefined): Promise<SandboxMechanism> {
   const folders = path ? path.split(delimiter).filter((folder) => isAbsolute(folder)) : USUAL_FOLDERS;
   const found = folders.map((folder) => join(folder, 'bwrap')).find(isExecutable);
   if (found === undefined) return { kind: 'none', why: 'bubblewrap is not installed (apt-get install bubblewrap)' };
@@ -210,10 +210,10 @@ async function probe(path: string | undefined, user: ProgramUser | undefined): P
   return { kind: 'none', why: `${found} cannot be used here (${failure}); the system may forbid user namespaces` };
 }
 
-const probes = new Map<string, Promise<Means>>();
+const probes = new Map<string, Promise<SandboxMechanism>>();
 
 /** The result of {@link probe} for this `PATH` and user, cached for the process's life. */
-export function probeBubblewrap(path: string | undefined, user?: ProgramUser): Promise<Means> {
+export function probeBubblewrap(path: string | undefined, user?: ProgramUser): Promise<SandboxMechanism> {
   const key = JSON.stringify([path, user]);
   let means = probes.get(key);
   if (!means) {

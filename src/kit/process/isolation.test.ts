@@ -17,7 +17,7 @@ import { type TestContext, test } from 'node:test';
 import { hasBubblewrap, needsSandbox } from '../../../test/support/tools.ts';
 import { bubblewrapCommand, currentEntryMounts, probeBubblewrap } from './bubblewrap.ts';
 import { seatbeltProfile } from './seatbelt.ts';
-import { NO_PLACES, type SandboxedProgram, viewOf, Walls } from './separation.ts';
+import { NO_SANDBOX_PATHS, type SandboxedProgram, viewOf, Sandbox } from './isolation.ts';
 import { mountsOf, type View } from './view.ts';
 
 const EVERYTHING: View = { base: 'everything', hidden: [], shown: [], kept: [], tools: [] };
@@ -75,7 +75,7 @@ test('a program may write to its folder and to declared paths, but not to start 
   const written = (cwd: string, more: Partial<SandboxedProgram> = {}, env: Record<string, string> = {}) =>
     viewOf(
       {
-        ...NO_PLACES,
+        ...NO_SANDBOX_PATHS,
         home: at('person'),
         hidden: [at('home')],
         never: [at('person', '.ssh'), at('person', '.bashrc')],
@@ -106,7 +106,7 @@ test('a link in a writable folder makes no other folder writable', (t) => {
   const at = folders(t);
   for (const folder of ['project/state', 'victim', 'home-of-data']) mkdirSync(at(folder), { recursive: true });
   const written = (writable: string[], env: Record<string, string> = {}) =>
-    viewOf({ ...NO_PLACES, home: at('person') }, { command: ['x'], cwd: at('project'), env, writable }).shown.flatMap(
+    viewOf({ ...NO_SANDBOX_PATHS, home: at('person') }, { command: ['x'], cwd: at('project'), env, writable }).shown.flatMap(
       ({ path, writable: may }) => (may ? [path] : []),
     );
   const [project, state] = [at('project'), at('project', 'state')];
@@ -126,7 +126,7 @@ test('a link in a writable folder makes no other folder writable', (t) => {
 test('a program may read files that the operator names in its arguments, but not files that a model names', (t) => {
   const at = folders(t);
   const key = at('home', 'keys', 'agent.key');
-  const places = { ...NO_PLACES, hidden: [at('home')], grantable: [{ path: key, writable: false }] };
+  const places = { ...NO_SANDBOX_PATHS, hidden: [at('home')], grantable: [{ path: key, writable: false }] };
   const program = { command: ['agent', '-p', key], cwd: at('ada'), env: {} };
   assert.ok(viewOf(places, program).shown.some(({ path }) => path === key));
   const { shown, tools } = viewOf(places, { ...program, words: ['agent'] });
@@ -264,18 +264,18 @@ test('the macOS profile allows writes only to named paths, and escapes quotes', 
 test('without bubblewrap a program starts without a sandbox, or not at all if one is required', async (t) => {
   if (process.platform !== 'linux') return t.skip('bubblewrap is for Linux');
   const program = { command: ['node'], cwd: undefined, env: {} };
-  const off = new Walls('off', NO_PLACES, process.env.PATH);
-  assert.deepEqual(await off.around(program), { command: ['node'], carried: false });
+  const off = new Sandbox('off', NO_SANDBOX_PATHS, process.env.PATH);
+  assert.deepEqual(await off.wrap(program), { command: ['node'], carried: false });
   const means = await probeBubblewrap(process.env.PATH);
   if (means.kind === 'none') {
-    const required = new Walls('required', NO_PLACES, process.env.PATH);
-    await assert.rejects(required.around(program), /REVEILLE_SEPARATION is required, and programs cannot be isolated/);
-    assert.deepEqual(await new Walls('auto', NO_PLACES, process.env.PATH).around(program), {
+    const required = new Sandbox('required', NO_SANDBOX_PATHS, process.env.PATH);
+    await assert.rejects(required.wrap(program), /REVEILLE_SEPARATION is required, and programs cannot be isolated/);
+    assert.deepEqual(await new Sandbox('auto', NO_SANDBOX_PATHS, process.env.PATH).wrap(program), {
       command: ['node'],
       carried: false,
     });
   } else {
-    const inside = await new Walls('required', NO_PLACES, process.env.PATH).around(program);
+    const inside = await new Sandbox('required', NO_SANDBOX_PATHS, process.env.PATH).wrap(program);
     assert.deepEqual([inside.carried, inside.command.at(-1)], [true, 'node']);
   }
 });
@@ -286,11 +286,11 @@ test('a program cannot reach hidden files in its next run by moving a parent fol
   writeFileSync(at('person', '.config', 'secret', 'seed'), 'the seed');
   symlinkSync(at('person', '.config'), at('settings'));
   const hidden = [at('settings', 'secret')];
-  const walls = new Walls('auto', { ...NO_PLACES, hidden }, process.env.PATH);
-  const reason = needsSandbox(await walls.means());
+  const walls = new Sandbox('auto', { ...NO_SANDBOX_PATHS, hidden }, process.env.PATH);
+  const reason = needsSandbox(await walls.mechanism());
   if (reason !== false) return t.skip(reason);
   const runOnce = async (script: string) => {
-    const { command } = await walls.around({ command: ['/bin/sh', '-c', script], cwd: at('person'), env: {} });
+    const { command } = await walls.wrap({ command: ['/bin/sh', '-c', script], cwd: at('person'), env: {} });
     return spawnSync(command[0]!, command.slice(1), { cwd: at('person'), encoding: 'utf8' });
   };
   const moved = await runOnce(
@@ -305,9 +305,9 @@ test('a program cannot reach hidden files in its next run by moving a parent fol
 
 test('a program cannot start in a hidden folder', async (t) => {
   const at = folders(t);
-  const walls = new Walls('auto', { ...NO_PLACES, hidden: [at('home')] }, process.env.PATH);
-  const reason = needsSandbox(await walls.means());
+  const walls = new Sandbox('auto', { ...NO_SANDBOX_PATHS, hidden: [at('home')] }, process.env.PATH);
+  const reason = needsSandbox(await walls.mechanism());
   if (reason !== false) return t.skip(reason);
   const program = { command: ['node'], cwd: at('home', 'keys'), env: {} };
-  await assert.rejects(walls.around(program), /keys is hidden from programs that Reveille starts/);
+  await assert.rejects(walls.wrap(program), /keys is hidden from programs that Reveille starts/);
 });

@@ -8,13 +8,13 @@ export type Grant = { readonly path: string; readonly writable: boolean };
 export type ProgramUser = { readonly uid: number; readonly gid: number };
 
 /** The mechanism of the sandbox, or why there is none, to complete the sentence "programs are not isolated: …". */
-export type Means =
+export type SandboxMechanism =
   | { readonly kind: 'bubblewrap'; readonly path: string }
   | { readonly kind: 'seatbelt'; readonly path: string }
   | { readonly kind: 'none'; readonly why: string };
 
 /** A closed sandbox from a manifest: the system's programs, these folders, and no network by default. */
-export type Room = {
+export type SandboxView = {
   /** Absolute folders that the program may write to. The first one is its home and working folder. */
   readonly writable: readonly string[];
   /** Absolute files and folders that it may read, besides the system's programs. */
@@ -23,7 +23,7 @@ export type Room = {
 };
 
 /** Set for a program that runs in a closed sandbox. */
-export const ROOM_VARIABLE = 'REVEILLE_ROOM';
+export const SANDBOX_VARIABLE = 'REVEILLE_ROOM';
 
 /** Root's programs own root's files, so they see only the system's programs and settings. */
 export type Base = 'everything' | 'system';

@@ -6,7 +6,7 @@ import {
   hiddenBlanked,
   hiddenCharacters,
   jsonForTerminal,
-  laidOpen,
+  fullyEscaped,
   lookalikes,
   namesOf,
   oneLine,
@@ -68,7 +68,7 @@ const HOSTILE =
 
 test('control, invisible and direction characters are shown by their code points on every screen', () => {
   for (const character of HOSTILE.replace('x', '')) {
-    for (const shown of [printable, oneLine, laidOpen, withHiddenShown, jsonForTerminal]) {
+    for (const shown of [printable, oneLine, fullyEscaped, withHiddenShown, jsonForTerminal]) {
       assert.match(
         shown(`a${character}b`),
         /^a[\x20-\x7e]+b$/,
@@ -79,15 +79,15 @@ test('control, invisible and direction characters are shown by their code points
   }
   assert.equal(oneLine('a\nb\tc\u001b[31m\u202e\r'), 'a\\nb\\tc\\u001b[31m\\u202e\\u000d');
   assert.equal(printable('a\nb\tc'), 'a\nb\tc');
-  assert.equal(laidOpen('a\nb\u00a0\u{e0041}'), 'a\\u{000a}b\\u{00a0}\\u{e0041}');
+  assert.equal(fullyEscaped('a\nb\u00a0\u{e0041}'), 'a\\u{000a}b\\u{00a0}\\u{e0041}');
 });
 
 test('every character that the compiler refuses is escaped on a screen', () => {
   fc.assert(
     fc.property(fc.string({ unit: anyCharacter, maxLength: 100 }), (text) => {
-      for (const shown of [printable, oneLine, laidOpen, hiddenBlanked])
+      for (const shown of [printable, oneLine, fullyEscaped, hiddenBlanked])
         assert.deepEqual(hiddenCharacters(shown(text)), [], shown.name);
-      assert.doesNotMatch(laidOpen(text), /(?! )[\p{C}\p{Z}]/u);
+      assert.doesNotMatch(fullyEscaped(text), /(?! )[\p{C}\p{Z}]/u);
     }),
   );
 });

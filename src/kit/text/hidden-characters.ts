@@ -81,7 +81,7 @@ export function everyHiddenCharacter(text: string): readonly HiddenCharacter[] {
 }
 
 /** One line with all hidden characters, line ends, tabs, joiners and unusual spaces written by their code points. */
-export function laidOpen(text: string): string {
+export function fullyEscaped(text: string): string {
   const open = (character: string) => `\\u{${codeOf(character).padStart(4, '0')}}`;
   return text
     .replace(HIDDEN, open)

@@ -34,15 +34,15 @@ export const effectOf = (question: string): Section[] =>
   sectionsOf(headOf(question).join('\n')).filter(({ title, lines }) => lines.length > 0 && !OF_THE_TOOL.test(title));
 
 /** The outcome of a dry run, and its output. */
-export type Trial = { readonly outcome: string; readonly words: readonly string[] };
+export type DryRun = { readonly outcome: string; readonly output: readonly string[] };
 
 /** @returns `undefined` without a dry run */
-export function trialOf(question: string): Trial | undefined {
+export function dryRunOf(question: string): DryRun | undefined {
   const sections = sectionsOf(question);
   const tried = sections.findIndex(({ title }) => title.startsWith('Dry run:'));
   if (tried < 0) return undefined;
   const outcome = sections[tried]!.title.replace(/^Dry run: /, '').replace(/ This was called:$/, '');
-  return { outcome, words: sections[tried + 1]?.title === 'In its own words:' ? sections[tried + 1]!.lines : [] };
+  return { outcome, output: sections[tried + 1]?.title === 'In its own words:' ? sections[tried + 1]!.lines : [] };
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -58,7 +58,7 @@ export type Change = { readonly what: string; readonly from: string; readonly to
  *
  * @returns `undefined` unless the output has `before` and `after` with records of the same members
  */
-export function changesOf({ words }: Pick<Trial, 'words'>): Change[] | undefined {
+export function changesOf({ output: words }: Pick<DryRun, 'words'>): Change[] | undefined {
   let output: unknown;
   try {
     output = JSON.parse(words.join('\n'));

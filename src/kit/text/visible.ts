@@ -27,7 +27,7 @@ function laidOut(text: string, write: (character: string) => string): string {
 }
 
 /** A part of a text: original text, or the code point of a character that would be misleading. */
-export type MarkedPart = { readonly text: string; readonly isOdd: boolean };
+export type MarkedPart = { readonly text: string; readonly isEscaped: boolean };
 
 /** The same for a page that distinguishes such code points from text that spells them out; tabs stay. */
 export function marked(text: string): MarkedPart[] {

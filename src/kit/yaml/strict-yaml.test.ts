@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { anyCharacter } from '../../../test/support/random/characters.ts';
-import { readYaml } from './placed-yaml.ts';
+import { readYaml } from './strict-yaml.ts';
 
 const lines = (text: string) =>
   readYaml(text).problems.map(({ line, column, sentence }) => `${line}:${column}: ${sentence}`);
@@ -10,14 +10,14 @@ const lines = (text: string) =>
 describe('YAML with positions', () => {
   test('has the positions of values and of their names', () => {
     const yaml = readYaml('one:\n  - {name: a, to: "18:30"}\n  - {name: 0500}\n');
-    assert.deepEqual(yaml.place(['one', 0, 'to']), { line: 2, column: 19 });
-    assert.deepEqual(yaml.place(['one', 0, 'to'], true), { line: 2, column: 15 });
+    assert.deepEqual(yaml.position(['one', 0, 'to']), { line: 2, column: 19 });
+    assert.deepEqual(yaml.position(['one', 0, 'to'], true), { line: 2, column: 15 });
     assert.deepEqual(
-      yaml.place(['one', 0, 'gone', 'further'], true),
+      yaml.position(['one', 0, 'gone', 'further'], true),
       { line: 2, column: 5 },
       'the nearest enclosing value',
     );
-    assert.deepEqual(yaml.place(['one'], true), { line: 1, column: 1 });
+    assert.deepEqual(yaml.position(['one'], true), { line: 1, column: 1 });
     assert.deepEqual([yaml.source(['one', 1, 'name']), yaml.source(['one', 0])], ['0500', undefined]);
   });
 

@@ -18,7 +18,7 @@ import type { Policy, PolicyRequest } from '../../policy/policy.ts';
 import type { ExecutorRail } from '../../rail.ts';
 import { signingKey } from '../../receipt/signing-key.ts';
 import { verifyReceipt } from '../../receipt/verify-receipt.ts';
-import { createRail } from '../../walk/rail.ts';
+import { createRail } from '../rail.ts';
 import { type Bank, createBank } from './bank.ts';
 
 export const DAY_MS = 24 * 60 * 60 * 1000;

@@ -13,7 +13,7 @@ import { type AgentKey, generateKey } from '../keys.ts';
 const MINUTE_MS = 60_000;
 
 /** The members of a gate that an answer refers to, in wire names. */
-export type AskedGate = {
+export type PendingGate = {
   readonly node_id: string;
   readonly call: { readonly call_sha256: string };
   readonly displayed_sha256: string;
@@ -30,7 +30,7 @@ export function testApprover(now: () => number = Date.now, key: AgentKey = gener
     approver,
 
     /** A signed answer to a gate; `changes` may contradict the signed statement. */
-    answer(intentId: string, gate: AskedGate, changes: Partial<GateAnswer> = {}): GateAnswer {
+    answer(intentId: string, gate: PendingGate, changes: Partial<GateAnswer> = {}): GateAnswer {
       const { node_id, call, displayed_sha256 } = gate;
       const statement = {
         ...{ approved: true, call_sha256: call.call_sha256, displayed_sha256, expires_at: soon() },

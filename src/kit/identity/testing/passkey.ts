@@ -6,12 +6,12 @@ import { type Assertion, type Passkey, type PasskeyRequest, passkeyEnrollmentTex
 import { formatInstant } from '../../../wire/rfc3339.ts';
 import type { AgentKey } from '../keys.ts';
 import { challengeOf, passkeyId } from '../passkey.ts';
-import type { AskedGate } from './approver.ts';
+import type { PendingGate } from './approver.ts';
 
 const MINUTE_MS = 60_000;
 
 /** Deviations from a valid assertion. */
-export type Oddity = {
+export type AssertionFault = {
   readonly type?: string;
   readonly challenge?: string;
   readonly origin?: string;
@@ -54,7 +54,7 @@ export function testPasskey(
   let counter = 0;
 
   /** The assertion of a browser and an authenticator for a text. */
-  function assertion(text: string, fault: Oddity = {}): Assertion {
+  function assertion(text: string, fault: AssertionFault = {}): Assertion {
     const valid = { type: 'webauthn.get', challenge: challengeOf(text), origin, crossOrigin: false };
     const { type = valid.type, challenge = valid.challenge, rpId = passkey.rp_id, flags = 0x05, more } = fault;
     const { clientData = (all: string) => all, data: change = (all: Buffer) => all } = fault;
@@ -71,7 +71,7 @@ export function testPasskey(
   }
 
   /** The browser's answer to the creation of the passkey. @param challenge in base64url */
-  function registration(challenge: string, fault: Oddity = {}) {
+  function registration(challenge: string, fault: AssertionFault = {}) {
     const id = Buffer.from(credential_id, 'hex');
     const length = Buffer.of(id.length >> 8, id.length & 0xff);
     // The authenticator's model, which is not checked, and the key, which is returned separately.
@@ -88,7 +88,7 @@ export function testPasskey(
     registration,
 
     /** A signed answer to a gate; `changes` may contradict the signed statement. */
-    answer(intentId: string, gate: AskedGate, changes: Partial<GateAnswer> = {}, fault: Oddity = {}): GateAnswer {
+    answer(intentId: string, gate: PendingGate, changes: Partial<GateAnswer> = {}, fault: AssertionFault = {}): GateAnswer {
       const { node_id, call, displayed_sha256 } = gate;
       const statement = {
         ...{ approved: true, call_sha256: call.call_sha256, displayed_sha256, expires_at: soon() },

@@ -2,14 +2,14 @@
 import { orAborted, wait } from '../../kit/clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
-import { judgeAnswer } from '../execution/answer.ts';
-import { draft } from '../execution/drafting.ts';
-import { endingOf } from '../execution/ending.ts';
-import { executePlan } from '../execution/plan-execution.ts';
-import { isRead, reconcileUnknown } from '../execution/reconcile.ts';
-import { IntentFailure, IntentRun, type RailParts, RunStopped } from '../execution/run.ts';
-import { UserQueues } from '../execution/user-queues.ts';
-import { gateViews, intentView, stateView } from '../execution/view.ts';
+import { judgeAnswer } from './answer.ts';
+import { draft } from './drafting.ts';
+import { endingOf } from './ending.ts';
+import { executePlan } from './plan-execution.ts';
+import { isRead, reconcileUnknown } from './reconcile.ts';
+import { IntentFailure, IntentRun, type RailParts, RunStopped } from './run.ts';
+import { UserQueues } from './user-queues.ts';
+import { gateViews, intentView, stateView } from './view.ts';
 import { readIntent } from '../intent/read-intent.ts';
 import type { ExecutorRail, IntentEvent } from '../rail.ts';
 import type { ReceiptEntry } from '../receipt/bodies.ts';
@@ -132,13 +132,13 @@ export function createRail(parts: RailParts): ExecutorRail {
     gates: (user, intentId) => gateViews(journal.load(user, intentId).state),
 
     async answer(user, intentId, nodeId, answer) {
-      const { state, row } = journal.held(intentId);
+      const { state, row } = journal.loadAny(intentId);
       const notFound = new ReveilleError('not_found', 'the intent has no such node; GET /intents/{id} shows its plan');
       if (row.user === user && !hasNode(state, nodeId)) throw notFound;
       if (row.user !== user && !hasNode(state, nodeId)) return void journal.load(user, intentId);
       let refusal: ReveilleError | undefined;
       const { broken } = await journal.change(intentId, (before) => {
-        const approver = journal.roster.standing(before.accepted.principal.user, answer.approver);
+        const approver = journal.roster.activeApprover(before.accepted.principal.user, answer.approver);
         const judged = judgeAnswer(before, { nodeId, by: user, answer, now: clock.now(), approver });
         refusal = judged.refusal;
         if (refusal === undefined && answer.passkey)

@@ -15,19 +15,19 @@ import {
   type Base,
   type Grant,
   isWithin,
-  type Means,
+  type SandboxMechanism,
   PRIVATE_FOLDERS,
   type ProgramUser,
-  ROOM_VARIABLE,
-  type Room,
+  SANDBOX_VARIABLE,
+  type SandboxView,
   type View,
 } from './view.ts';
 
 /** `auto`: a sandbox if the system has one. `required`: no program starts without one. `off`: none. */
 export const ISOLATION_MODES = ['auto', 'required', 'off'] as const;
-export type SeparationMode = (typeof ISOLATION_MODES)[number];
+export type IsolationMode = (typeof ISOLATION_MODES)[number];
 
-export type Places = {
+export type SandboxPaths = {
   /** Folders, files and sockets that no program sees. Missing paths are ignored. */
   readonly hidden: readonly string[];
   /** Folders in which a program sees and may write only the subfolders that it names. */
@@ -46,7 +46,7 @@ export type Places = {
   readonly tools?: readonly string[];
 };
 
-export const NO_PLACES: Places = { hidden: [], grantable: [], kept: [] };
+export const NO_SANDBOX_PATHS: SandboxPaths = { hidden: [], grantable: [], kept: [] };
 
 export type SandboxedProgram = {
   readonly command: readonly string[];
@@ -63,13 +63,13 @@ export type SandboxedProgram = {
   /** Read-only paths below those. */
   readonly readOnly?: readonly string[];
   /** A closed sandbox with only this view, if bubblewrap works. */
-  readonly room?: Room | undefined;
+  readonly room?: SandboxView | undefined;
   /** The user that it runs as; by default this process's. */
   readonly user?: ProgramUser;
 };
 
 /** Set for a program in a sandbox, so that it need not build its own. */
-export const SEPARATED_VARIABLE = 'REVEILLE_SEPARATED';
+export const ISOLATED_VARIABLE = 'REVEILLE_SEPARATED';
 
 const SEATBELT = '/usr/bin/sandbox-exec';
 
@@ -127,7 +127,7 @@ function ownPaths({ cwd: given, env, writable = [] }: SandboxedProgram, cwd: str
 }
 
 /** A program's view, from the hidden paths and the paths that it names. Reads the disk and changes nothing. */
-export function viewOf(places: Places, program: SandboxedProgram, base: Base = 'everything'): View {
+export function viewOf(places: SandboxPaths, program: SandboxedProgram, base: Base = 'everything'): View {
   const { hidden, shared = [], grantable, kept, never = [], tools = [] } = places;
   const cwd = program.cwd === undefined ? undefined : realOf(program.cwd);
   const named = [...namedPaths(program), ...(cwd === undefined ? [] : [cwd])];
@@ -185,7 +185,7 @@ export function viewOf(places: Places, program: SandboxedProgram, base: Base = '
 }
 
 /** The view of a program in a closed sandbox. */
-function closedView({ readable, writable }: Room, hidden: readonly string[]): View {
+function closedView({ readable, writable }: SandboxView, hidden: readonly string[]): View {
   return {
     base: 'system',
     hidden: outermost(hidden.flatMap((path) => realOrUndefined(path) ?? [])).map((path) => ({
@@ -201,15 +201,15 @@ function closedView({ readable, writable }: Room, hidden: readonly string[]): Vi
   };
 }
 
-export class Walls {
-  readonly mode: SeparationMode;
-  readonly paths: Places;
+export class Sandbox {
+  readonly mode: IsolationMode;
+  readonly paths: SandboxPaths;
   readonly #path: string | undefined;
 
   /**
    * @param path where programs are looked for, as `PATH` has it
    */
-  constructor(mode: SeparationMode, places: Places, path: string | undefined) {
+  constructor(mode: IsolationMode, places: SandboxPaths, path: string | undefined) {
     this.mode = mode;
     // Includes the targets of links, before any program can change them.
     this.paths = {
@@ -220,7 +220,7 @@ export class Walls {
   }
 
   /** The mechanism that enforces the sandbox. Tested once per user, which takes some ten milliseconds. */
-  async means(user?: ProgramUser): Promise<Means> {
+  async mechanism(user?: ProgramUser): Promise<SandboxMechanism> {
     if (this.mode === 'off') return { kind: 'none', why: 'REVEILLE_SEPARATION is off' };
     if (process.platform === 'linux') return await probeBubblewrap(this.#path, user);
     if (process.platform === 'darwin' && statSync(SEATBELT, { throwIfNoEntry: false }))
@@ -234,9 +234,9 @@ export class Walls {
    * @returns `carried`: the started process is bubblewrap, which returns the program's exit status
    * @throws Error if the sandbox is required and not available, or if the working folder is hidden
    */
-  async around(program: SandboxedProgram): Promise<{ command: readonly string[]; carried: boolean }> {
+  async wrap(program: SandboxedProgram): Promise<{ command: readonly string[]; carried: boolean }> {
     const { command, cwd, env, user, room } = program;
-    const means = await this.means(user);
+    const means = await this.mechanism(user);
     if (means.kind === 'none') {
       if (this.mode !== 'required') return { command, carried: false };
       throw new Error(`REVEILLE_SEPARATION is required, and programs cannot be isolated here: ${means.why}`);
@@ -246,7 +246,7 @@ export class Walls {
       for (const folder of room.writable) await mkdir(folder, { recursive: true, mode: 0o700 });
       const inside = bubblewrapCommand(means.path, closedView(room, this.paths.hidden), command, {
         ...{ network: room.network, home, cwd: home, withoutVariables: ['XDG_CACHE_HOME'] },
-        variables: { HOME: home, TMPDIR: '/tmp', [ROOM_VARIABLE]: '1' },
+        variables: { HOME: home, TMPDIR: '/tmp', [SANDBOX_VARIABLE]: '1' },
       });
       return { command: inside, carried: true };
     }

@@ -24,16 +24,16 @@ import { everyHiddenCharacter } from '../text/hidden-characters.ts';
 export type YamlPosition = { readonly line: number; readonly column: number };
 
 /** A problem in a file. */
-export type PlacedProblem = YamlPosition & { readonly sentence: string };
+export type PositionedProblem = YamlPosition & { readonly sentence: string };
 
 /**
  * `broken`: the text is not valid, so its meaning is unknown. Otherwise YAML interprets a value unexpectedly, and
  * `path` names the value. A field without a readable name has the path of its parent, and a character outside all
  * values has none.
  */
-export type YamlProblem = PlacedProblem & { readonly broken: boolean; readonly path?: readonly PropertyKey[] };
+export type YamlProblem = PositionedProblem & { readonly broken: boolean; readonly path?: readonly PropertyKey[] };
 
-export type PlacedYaml = {
+export type PositionedYaml = {
   /**
    * Objects, lists, texts, exact numbers, booleans and `null`. For a value with a problem: YAML's interpretation, or
    * `null`.
@@ -41,7 +41,7 @@ export type PlacedYaml = {
   readonly value: unknown;
   readonly problems: readonly YamlProblem[];
   /** Position of a value, or of the nearest enclosing one; with `key`, position of its name. */
-  place(path: readonly PropertyKey[], key?: boolean): YamlPosition;
+  position(path: readonly PropertyKey[], key?: boolean): YamlPosition;
   /** The source text of a plain or quoted value; `undefined` if there is none. */
   source(path: readonly PropertyKey[]): string | undefined;
 };
@@ -182,7 +182,7 @@ function checkCharacters(text: string, reader: Reader): void {
 }
 
 /** Parses a text with one YAML 1.2 document. */
-export function readYaml(text: string): PlacedYaml {
+export function readYaml(text: string): PositionedYaml {
   const lines = new LineCounter();
   const document: Document.Parsed = parseDocument(text, {
     lineCounter: lines,
@@ -201,7 +201,7 @@ export function readYaml(text: string): PlacedYaml {
   return {
     value,
     problems: reader.problems,
-    place: (path, key = false) => reader.placeAt(offsetAt(document.contents, path, key)),
+    position: (path, key = false) => reader.placeAt(offsetAt(document.contents, path, key)),
     source(path) {
       const { at } = find(document.contents, path);
       return isScalar(at) ? at.source : undefined;

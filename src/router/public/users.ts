@@ -10,46 +10,46 @@ import type { Lockouts } from './lockout.ts';
 import type { OwnMachine } from './own-machine.ts';
 import type { ExternalRights, PersonTokens } from './person-tokens.ts';
 
-export type People = {
+export type Users = {
   /**
    * The user of a token; `undefined` for an invalid one, which is counted.
    *
    * @throws ReveilleError `rate_limited` while the address or the credential is locked
    */
-  come(token: string, remoteAddress: string): ConnectingClient | undefined;
+  authenticate(token: string, remoteAddress: string): ConnectingClient | undefined;
   /** Uses a code that was requested with a token. */
   redeem(code: string): Promise<ConnectingClient | undefined>;
   /** Whether a credential is still valid. */
-  stands(credential: string): boolean;
+  isValid(credential: string): boolean;
   /** The rights at other daemons that the operator has granted to a credential. */
-  rightsElsewhere(credential: string): ExternalRights;
+  externalRights(credential: string): ExternalRights;
   readonly sessions: Pick<ConsoleRows, 'get' | 'put' | 'touch' | 'remove'>;
   machineOf(user: string): OwnMachine;
   /** Sends requests to the agent of a user; the address of a request is ignored. */
-  lineTo(user: string): Transport;
+  transportTo(user: string): Transport;
 };
 
-export type PeopleOptions = {
+export type UsersOptions = {
   tokens: PersonTokens;
   lockouts: Lockouts;
   rows: ConsoleRows;
-  machineOf: People['machineOf'];
-  connectionsTo: People['lineTo'];
+  machineOf: Users['machineOf'];
+  connectionsTo: Users['transportTo'];
   onWrongToken: () => void;
 };
 
-export function createPeople({
+export function createUsers({
   tokens,
   lockouts,
   rows,
   machineOf,
   connectionsTo,
   onWrongToken,
-}: PeopleOptions): People {
+}: UsersOptions): Users {
   const validOnly = (client: ConnectingClient | undefined): ConnectingClient | undefined =>
     client && tokens.isValid({ tokenId: client.credential }) ? client : undefined;
   return {
-    come(token, remoteAddress) {
+    authenticate(token, remoteAddress) {
       let tokenId: string | undefined;
       const person = tokens.holderOf(token, (id) => {
         tokenId = id;
@@ -64,10 +64,10 @@ export function createPeople({
       return undefined;
     },
     redeem: async (code) => validOnly(await rows.redeem(code)),
-    stands: (credential) => tokens.isValid({ tokenId: credential }),
-    rightsElsewhere: (credential) => tokens.externalRights(credential),
+    isValid: (credential) => tokens.isValid({ tokenId: credential }),
+    externalRights: (credential) => tokens.externalRights(credential),
     sessions: rows,
     machineOf,
-    lineTo: connectionsTo,
+    transportTo: connectionsTo,
   };
 }

@@ -8,7 +8,7 @@ import type { Transport } from '../http/plain-transport.ts';
 import { webhookSigner } from '../identity/webhook-signature.ts';
 import type { Delivery } from './outbox.ts';
 
-export type NoticePost = {
+export type NotificationPost = {
   /** Subject of the error messages: `the webhook`. */
   readonly who: string;
   readonly url: URL;
@@ -35,8 +35,8 @@ export function signedHeaders(
 }
 
 /** Posts once; never rejects. After a refusal that needs a person, the next attempt is delayed longer. */
-export async function postNotice(
-  { who, url, headers, body, gone = [GONE], secrets = [] }: NoticePost,
+export async function postNotification(
+  { who, url, headers, body, gone = [GONE], secrets = [] }: NotificationPost,
   { transport, clock, signal }: { transport: Transport; clock: Clock; signal: AbortSignal },
 ): Promise<Delivery> {
   const answer = await exchange(transport, {

@@ -52,20 +52,20 @@ const turnReportSchema = z.discriminatedUnion('stage', [
 ]);
 
 /** The body of `POST /v1/fires/{fire_id}/receipts`. */
-export const receiptPostSchema = z.strictObject({
+export const turnReportPostSchema = z.strictObject({
   /** The owner of the alarm. */
   user_id: labelSchema,
   receipts: z.array(turnReportSchema).min(1).max(TURN_REPORTS_MAX),
 });
-export type TurnReportPost = z.output<typeof receiptPostSchema>;
+export type TurnReportPost = z.output<typeof turnReportPostSchema>;
 
 /** The answer: the number of new reports and of known ones. */
-export const receiptsRecordedSchema = z.object({ recorded: z.int(), known: z.int() });
+export const turnReportsRecordedSchema = z.object({ recorded: z.int(), known: z.int() });
 
 /**
  * The answer of the router's `GET /internal/receipt-keys/{user_id}`: the current key, then one that was just replaced.
  */
-export const receiptKeysSchema = z.object({
+export const turnReportKeysSchema = z.object({
   keys: z
     .array(z.string().regex(/^[0-9a-f]{64}$/))
     .min(1)

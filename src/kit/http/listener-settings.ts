@@ -6,7 +6,7 @@ import { parseSettings, type Settings, wholeNumber } from '../../wire/settings.t
 /** Paths of PEM files. They are read again when they change. */
 export type TlsFiles = { readonly certificate: string; readonly key: string };
 
-export type Door = {
+export type ListenerSettings = {
   /** Without it, the daemon speaks plain HTTP. */
   readonly tls: TlsFiles | undefined;
   readonly connections: number;
@@ -35,7 +35,7 @@ type Shape<Prefix extends string> = {
 };
 
 /** The variables as members of a daemon's schema, so that all problems are reported together. */
-export function doorSettings<Prefix extends string>(prefix: Prefix): Shape<Prefix> {
+export function listenerSettings<Prefix extends string>(prefix: Prefix): Shape<Prefix> {
   const members = Object.entries(shape).map(([name, schema]) => [`${prefix}_${name}`, schema]);
   return Object.fromEntries(members) as Shape<Prefix>;
 }
@@ -57,7 +57,7 @@ function stop(message: string): never {
  * @throws ReveilleError `invalid_request` if certificate or key is missing, or if tokens would be sent unencrypted to
  * other machines
  */
-export function parseDoor(prefix: string, host: string, settings: Settings): Door {
+export function parseListenerSettings(prefix: string, host: string, settings: Settings): ListenerSettings {
   const read = parseSettings(z.object(shape), unprefixed(prefix, settings));
   const [certName, keyName] = [`${prefix}_TLS_CERT`, `${prefix}_TLS_KEY`];
   const { TLS_CERT: certificate, TLS_KEY: key, TLS: word } = read;

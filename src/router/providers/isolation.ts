@@ -1,7 +1,7 @@
 /** Isolates a machine's program with a sandbox, and optionally another system user. */
 import { readFileSync } from 'node:fs';
 import { isProgram } from '../../kit/process/program.ts';
-import { reachedBy, SEPARATED_VARIABLE, type Walls } from '../../kit/process/separation.ts';
+import { reachedBy, ISOLATED_VARIABLE, type Sandbox } from '../../kit/process/isolation.ts';
 import type { Grant } from '../../kit/process/view.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Machine } from '../machines/machine.ts';
@@ -9,7 +9,7 @@ import type { RunAs } from './process.ts';
 
 export type IsolationOptions = {
   /** By default no sandbox. */
-  sandboxer?: Walls | undefined;
+  sandboxer?: Sandbox | undefined;
   /** Paths below hidden folders that a user's machine may read anyway. */
   grantedTo?: ((userId: string) => readonly Grant[]) | undefined;
   /** All machines of the registry. */
@@ -63,7 +63,7 @@ export function cannotRunAs(): string | undefined {
   return (BigInt(`0x${effective}`) & SETGID_AND_SETUID) === SETGID_AND_SETUID ? undefined : message;
 }
 
-export class Separation {
+export class Isolation {
   readonly #options: IsolationOptions;
 
   constructor(options: IsolationOptions) {
@@ -87,14 +87,14 @@ export class Separation {
     // A wrapper would turn a missing program into an exit code.
     if (!isProgram(command[0] ?? '', env.PATH, cwd)) return { ...plain, isWrapped: false };
     try {
-      const wrapped = await sandboxer.around({
+      const wrapped = await sandboxer.wrap({
         ...plain,
         ...{ words: more.specArgs ?? command, writable: more.writable ?? [], readOnly: more.readOnly ?? [] },
         others: () => [...this.#options.machines()].flatMap((one) => (one.userId === userId ? [] : pathsOf(one))),
         granted: grantedTo?.(userId) ?? [],
         ...(runAs ? { user: runAs } : {}),
       });
-      const environment = wrapped.carried ? { ...plain.env, [SEPARATED_VARIABLE]: '1' } : plain.env;
+      const environment = wrapped.carried ? { ...plain.env, [ISOLATED_VARIABLE]: '1' } : plain.env;
       return { ...plain, command: wrapped.command, env: environment, isWrapped: wrapped.carried };
     } catch (thrown) {
       throw refused(thrown instanceof Error ? thrown.message : String(thrown), thrown);

@@ -11,8 +11,8 @@
  * ```
  */
 import type { DatabaseSync } from 'node:sqlite';
-import { TURN_REPLY_MAX_CHARACTERS, type TurnReport } from '../../wire/receipt.ts';
-import type { WaitingTurnReport } from './receipt-sender.ts';
+import { TURN_REPLY_MAX_CHARACTERS, type TurnReport } from '../../wire/turn-report.ts';
+import type { WaitingTurnReport } from './turn-report-sender.ts';
 
 const COLUMNS = 'user_id, fire_id, stage, at, outcome, error, turn_id, conversation_id, retry_at, reply';
 
@@ -40,7 +40,7 @@ function waitingOf(row: Row): WaitingTurnReport {
 /**
  * Creates the table's operations on an open connection. Write operations must run inside a transaction of its owner.
  */
-export function receiptTable(db: DatabaseSync) {
+export function turnReportTable(db: DatabaseSync) {
   const put = db.prepare(`
     INSERT INTO receipts (${COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (user_id, fire_id, stage) DO NOTHING`);

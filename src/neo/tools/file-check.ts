@@ -1,7 +1,7 @@
 /** Compares Neo's manifest and skill with the files beside them, before anything is started. */
 import { resolve } from 'node:path';
 import { bundledManifest } from '../../mcp-host/bundled-programs.ts';
-import { hasServersToStart, type LockedManifest, readAgreedFiles, refuseAnyDrift } from '../../mcp-host/drift.ts';
+import { hasServersToStart, type LockedManifest, readLockedManifest, rejectAnyDrift } from '../../mcp-host/drift.ts';
 import { spillFolderPath } from '../../mcp-host/spill-folder.ts';
 import { resolveToolUri, type UriTarget } from '../../mcp-host/tool-uri.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -36,11 +36,11 @@ export function checkFiles(config: ToolConfig, variables: Settings, dataDir: str
   const { manifest, skill: path } = config;
   const skill = path === undefined ? undefined : readSkill(path);
   if (manifest === undefined) {
-    refuseAnyDrift(NOTHING, skill);
+    rejectAnyDrift(NOTHING, skill);
     return false;
   }
-  const files = readAgreedFiles(manifestPathOf(manifest), { ...variables, ...foldersOf(config, dataDir) });
-  refuseAnyDrift(files, skill);
+  const files = readLockedManifest(manifestPathOf(manifest), { ...variables, ...foldersOf(config, dataDir) });
+  rejectAnyDrift(files, skill);
   return hasServersToStart(files);
 }
 

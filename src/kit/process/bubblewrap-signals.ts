@@ -37,7 +37,7 @@ function send(target: number, signal: NodeJS.Signals): void {
 }
 
 /** Whether bubblewrap leads a process group. */
-export function isCarried(leader: number): boolean {
+export function isLedByBubblewrap(leader: number): boolean {
   return processInfoOf(leader)?.name === BUBBLEWRAP;
 }
 
@@ -46,7 +46,7 @@ export function isCarried(leader: number): boolean {
  *
  * @param leader the group's leader, a child of this process
  */
-export function signalCarried(leader: number, signal: NodeJS.Signals): void {
+export function signalBubblewrapGroup(leader: number, signal: NodeJS.Signals): void {
   let found = false;
   for (const entry of readdirSync('/proc')) {
     if (!/^\d+$/.test(entry)) continue;
@@ -69,7 +69,7 @@ const BY_SIGNAL: Readonly<Record<number, NodeJS.Signals>> = Object.fromEntries(
 );
 
 /** How the program ended, from the end of the process that was started for it. */
-export function endOf(
+export function exitOf(
   code: number | null,
   signal: NodeJS.Signals | null,
   viaBubblewrap: boolean,

@@ -52,7 +52,7 @@ function beginningOf(child: ChildProcess): () => string {
 }
 
 /** Runs once; never rejects. */
-export function runNotice(
+export function runNotificationProgram(
   [program, ...args]: readonly [string, ...string[]],
   notice: string,
   { variables, more, clock, signal }: CommandOptions,

@@ -3,7 +3,7 @@ import { formatDuration, parseDuration } from '../clock/duration.ts';
 import { MONTHS, WEEKDAYS } from './vocabulary.ts';
 
 /** Whether an expression depends on a zone's wall clock. `@every` counts from one fire to the next and has no zone. */
-export const keepsWallTime = (cron: string): boolean => !/^@every\s/.test(cron.trim());
+export const usesWallClock = (cron: string): boolean => !/^@every\s/.test(cron.trim());
 
 const DESCRIPTORS: Readonly<Record<string, string>> = {
   '@yearly': '0 0 1 1 *',
@@ -57,9 +57,9 @@ function fieldText(fields: readonly string[]): string | undefined {
  *
  * @returns `undefined` for an expression without such a phrase
  */
-export function seriesWords(cron: string): string | undefined {
+export function seriesText(cron: string): string | undefined {
   const text = cron.trim();
-  if (!keepsWallTime(text)) {
+  if (!usesWallClock(text)) {
     const ms = parseDuration(text.replace(/^@every\s+/, ''));
     const duration = ms === undefined ? '' : formatDuration(ms);
     // The text has only the two largest units of the duration.
@@ -69,8 +69,8 @@ export function seriesWords(cron: string): string | undefined {
 }
 
 /** The short form for a narrow column: `weekdays 09:00`, `daily 09:00`, `Mondays 09:00`. */
-export function shortSeriesWords(cron: string): string | undefined {
-  return seriesWords(cron)
+export function shortSeriesText(cron: string): string | undefined {
+  return seriesText(cron)
     ?.replace(/^every (weekday|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day) at /, '$1s ')
     .replace(/^every day at /, 'daily ')
     .replace(/^every month on day /, 'monthly, day ')

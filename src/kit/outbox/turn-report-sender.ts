@@ -3,9 +3,9 @@
  * accepted them.
  */
 import { pathSegment } from '../../wire/identifier.ts';
-import { type TurnReport, turnReportBody } from '../../wire/receipt.ts';
+import { type TurnReport, turnReportBody } from '../../wire/turn-report.ts';
 import type { Clock } from '../clock/clock.ts';
-import { below, exchange, reasonOf } from '../http/exchange.ts';
+import { joinUrl, exchange, reasonOf } from '../http/exchange.ts';
 import { plainTransport } from '../http/plain-transport.ts';
 import { webhookSigner } from '../identity/webhook-signature.ts';
 import type { Logger } from '../log/log.ts';
@@ -41,7 +41,7 @@ async function postTurnReports(
   const signed = webhookSigner(key)({ id: fireId, timestampSeconds: clock.now() / 1000, body });
   const answer = await exchange(plainTransport, {
     method: 'POST',
-    url: below(url, `/v1/fires/${pathSegment(fireId)}/receipts`),
+    url: joinUrl(url, `/v1/fires/${pathSegment(fireId)}/receipts`),
     headers: { ...signed, 'content-type': 'application/json', accept: 'application/json' },
     ...{ body, signal, maxBytes: MAX_BYTES, limit: { clock, ms: TIMEOUT_MS } },
   });
@@ -60,7 +60,7 @@ export type WaitingTurnReport = {
 };
 
 /** The port to the turn reports on disk that chronosd has not accepted yet. */
-export type ReceiptOutbox = {
+export type TurnReportOutbox = {
   /**
    * The first reports after an id, in the order of their insertion. Throws `unavailable` if the file cannot be read.
    */
@@ -69,8 +69,8 @@ export type ReceiptOutbox = {
   remove(ids: readonly number[]): Promise<void>;
 };
 
-export type ReceiptSenderOptions = {
-  outbox: ReceiptOutbox;
+export type TurnReportSenderOptions = {
+  outbox: TurnReportOutbox;
   /** chronosd's base address; `undefined` while it is unknown. */
   url: () => string | undefined;
   /** The key that signs a user's reports; `undefined` if the machine is deleted. */
@@ -120,11 +120,11 @@ type FireReports = { id: string; attempts: number; userId: string; fireId: strin
 
 /** Reports on disk as an outbox with one batch per fire. Retry times are kept in memory, on the monotonic clock. */
 class FireReportsStore implements OutboxStore<FireReports> {
-  readonly #outbox: ReceiptOutbox;
+  readonly #outbox: TurnReportOutbox;
   readonly #deferred = new Map<string, { attempts: number; notBefore: number }>();
   readonly #handedOut = new Map<string, FireReports>();
 
-  constructor(outbox: ReceiptOutbox) {
+  constructor(outbox: TurnReportOutbox) {
     this.#outbox = outbox;
   }
 
@@ -172,7 +172,7 @@ class FireReportsStore implements OutboxStore<FireReports> {
 }
 
 /** Creates the sender. Its `close` retries the waiting reports once, for two seconds at most. */
-export function createReceiptSender({ outbox, url: urlOf, keyOf, clock, log, random }: ReceiptSenderOptions): Outbox {
+export function createTurnReportSender({ outbox, url: urlOf, keyOf, clock, log, random }: TurnReportSenderOptions): Outbox {
   return createOutbox<FireReports>({
     store: new FireReportsStore(outbox),
     async deliver({ userId, fireId, receipts }, signal) {

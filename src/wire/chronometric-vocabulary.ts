@@ -37,7 +37,7 @@ export const CHRONOMETRIC_ERRORS = [
 export type ChronometricErrorCode = (typeof CHRONOMETRIC_ERRORS)[number];
 
 /** Maximum length of an intent and of a summary, in bytes of UTF-8. */
-export const WORDS_MAX_BYTES = 16 * 1024;
+export const SESSION_TEXT_MAX_BYTES = 16 * 1024;
 
 /** Spelling in profiles. */
 export const DAYS = ['monday', 'tuesday', 'wednesday', 'thursday', 'friday', 'saturday', 'sunday'] as const;
