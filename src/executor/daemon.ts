@@ -125,8 +125,8 @@ async function checkTools(toolbox: BackgroundToolbox, options: ExecutorOptions, 
  * are available.
  *
  * @throws ReveilleError `invalid_request` for a wrong policy or key file, `unavailable` when the data folder is in use
- *   or damaged or the address is taken, `conflict` when the data folder belongs to another key or a newer version, or
- *   when manifest, lock and registry disagree
+ *   or damaged or the address is taken. Throws `conflict` when the data folder belongs to another key or a newer
+ *   version, or when manifest, lock and registry disagree
  */
 export async function startExecutor(options: ExecutorOptions): Promise<RunningExecutor> {
   const { config, variables = {}, clock, log, toolsAfterMs = 0, onNoTools, drainMs = DRAIN_MS } = options;

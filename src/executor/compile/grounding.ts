@@ -64,7 +64,7 @@ const VALUES_MAX = 2000;
 const PLAIN_KEY = /^[A-Za-z][A-Za-z0-9_]{0,39}$/;
 const PLAIN_VERB = /^[\p{L}\p{M}]+(?:[ _-][\p{L}\p{M}]+){0,4}$/u;
 
-/** A value and the way in which it may occur in a source. */
+/** A value and how it may occur in a source. */
 type Leaf = {
   /** `/to`, `/recipients/0/amount` */
   readonly place: string;

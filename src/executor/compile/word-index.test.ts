@@ -6,7 +6,7 @@ import { indexWords } from './sources.ts';
 const has = (text: string, value: string) => indexWords(text).has(value);
 const hasNumber = (text: string, value: number | string) => indexWords(text).hasNumber(String(value));
 
-test('a value stands in a text as a whole word, whatever punctuation is around it', () => {
+test('a value occurs in a text as a whole word, with any punctuation around it', () => {
   const value = 'acct-1';
   for (const text of [
     'acct-1',
@@ -65,7 +65,7 @@ test('a part of a word is not the word', () => {
   for (const [text, value] of pairs) assert.ok(!has(text, value), `${value} in ${text}`);
 });
 
-test('characters that only look the same are others', () => {
+test('lookalike characters do not match', () => {
   assert.ok(!has('аcct-1', 'acct-1'));
   assert.ok(!has('acct‐1', 'acct-1'));
   assert.ok(!has('acct-\u200b1', 'acct-1'));
@@ -73,7 +73,7 @@ test('characters that only look the same are others', () => {
   assert.ok(!has('cafe\u0301', 'caf\u00e9'));
 });
 
-test('a number stands as the same decimal, and in no other number', () => {
+test('a number occurs as the same decimal, and not within another number', () => {
   const there: [string, number | string][] = [
     ['pay 5 now', 5],
     ['pay 5.00.', 5],
@@ -120,7 +120,7 @@ test('a number stands as the same decimal, and in no other number', () => {
   for (const [text, value] of not) assert.ok(!hasNumber(text, value), `${value} in ${text}`);
 });
 
-test('a time stands with its unit', () => {
+test('a duration occurs with its unit', () => {
   const has = (text: string, seconds: number) => indexWords(text).hasSeconds(seconds);
   assert.ok(has('wait 10 minutes', 600));
   assert.ok(has('wait 10min.', 600));
@@ -130,10 +130,10 @@ test('a time stands with its unit', () => {
   assert.ok(!has('wait 110 minutes', 600));
 });
 
-/** Pieces that identifiers and amounts are made of. */
+/** Parts of identifiers and amounts. */
 const piece = fc.stringMatching(/^[a-z0-9]{1,6}([-._:/@][a-z0-9]{1,6}){0,2}$/);
 
-test('whatever goes on with a value in front or behind hides it; spaces and quotes do not', () => {
+test('adjacent characters of a word hide a value; spaces and quotes do not', () => {
   const glue = fc.constantFrom('a', '0', '-', '_', '/', '@', '+', '&', '\u0430', '\u200b', '％');
   fc.assert(
     fc.property(piece, piece, glue, (value, other, joint) => {
@@ -149,7 +149,7 @@ test('whatever goes on with a value in front or behind hides it; spaces and quot
   );
 });
 
-test('an amount is found as itself and as no other amount', () => {
+test('an amount is found as itself and not as another amount', () => {
   const amount = fc.integer({ min: 1, max: 10_000_000 }).map((cents) => cents / 100);
   fc.assert(
     fc.property(amount, amount, (written, asked) => {
@@ -161,7 +161,7 @@ test('an amount is found as itself and as no other amount', () => {
   );
 });
 
-test('no text can make the reader slow', () => {
+test('no text makes the indexing slow', () => {
   const size = 64 * 1024;
   for (const text of [
     'a'.repeat(size),

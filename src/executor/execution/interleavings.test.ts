@@ -9,7 +9,7 @@ import type { ReceiptEnvelope } from '../../wire/intent-receipt.ts';
 import type { CallReport } from '../tools/toolbox.ts';
 import { createWorkbench, DAY_MS, planOf, transfer, type Workbench } from './testing/workbench.ts';
 
-/** What can befall an executor; numbers choose an intent among those there are. */
+/** Events of an executor; a number selects one of the existing intents. */
 type Step =
   | { readonly do: 'submit'; readonly parallel: boolean; readonly who: 'alice' | 'bob'; readonly night: boolean }
   | {
@@ -58,15 +58,15 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   },
 );
 
-/** Nobody's approver. */
+/** A key that is not an approver. */
 const STRANGER = testApprover();
 
-/** Of a few seconds. */
+/** Time steps of a few seconds. */
 const RUNS = rounds(12, 30);
 
 type Known = { readonly id: string; readonly user: string; shown: AskedGate[] };
 
-/** An answer that may well be refused; anything but a refusal is a mistake of ours. */
+/** An answer that may be refused; any other error is a bug. */
 async function attempt(work: Promise<unknown>): Promise<void> {
   try {
     await work;
@@ -76,7 +76,7 @@ async function attempt(work: Promise<unknown>): Promise<void> {
   }
 }
 
-/** Time passes as on a laptop that sleeps: stored instants are looked at when it wakes. */
+/** Time passes as on a sleeping laptop: stored instants are checked when it wakes. */
 function passes(bench: Workbench, ms: number): Promise<void> {
   bench.clock.jump(ms);
   return bench.clock.advance(20_000);
@@ -136,7 +136,7 @@ async function take(bench: Workbench, intents: Known[], one: Step): Promise<void
   }
 }
 
-/** What must hold of an intent whatever happened. */
+/** The invariants of an intent after any events. */
 function judge(bench: Workbench, { id, user }: Known): void {
   const { envelopes } = bench.verified(id, user);
   const of = (kind: string, node: string) =>
@@ -158,7 +158,7 @@ function judge(bench: Workbench, { id, user }: Known): void {
   }
 }
 
-test('whatever is answered, called off, lost or restarted, and in whatever order: nothing moves without an approval, or twice', async (t) => {
+test('with any order of answers, cancellations, lost answers and restarts, nothing moves without an approval, or twice', async (t) => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 25 }), async (steps) => {
       const bench = createWorkbench(t);
@@ -167,7 +167,7 @@ test('whatever is answered, called off, lost or restarted, and in whatever order
         await take(bench, intents, one);
         await settle(20);
       }
-      // Whatever still waits expires, one intent of a user after the other.
+      // Pending questions expire, one intent of a user after the other.
       for (let n = 0; n <= intents.length; n++) await passes(bench, DAY_MS);
       for (const { id, user } of intents) await bench.reaches(id, bench.status(id, user), user);
       for (const intent of intents) judge(bench, intent);

@@ -7,7 +7,7 @@ import { call, createWorkbench, planOf, transfer } from './testing/workbench.ts'
 const lost = (message = 'the connection broke'): Promise<CallReport> => Promise.resolve({ status: 'unknown', message });
 const never = () => new Promise<CallReport>(() => {});
 
-test('the answer of a transfer gets lost: it is not repeated, its status says that it was made, and the plan goes on', async (t) => {
+test('a transfer whose answer is lost is not repeated; its status confirms it, and the plan continues', async (t) => {
   const bench = createWorkbench(t);
   bench.bank.misbehave = (tool, _, carryOut) => {
     if (tool !== 'bank/transfer') return undefined;
@@ -22,7 +22,7 @@ test('the answer of a transfer gets lost: it is not repeated, its status says th
   bench.verified(id);
 });
 
-test('its status says that it was not made: the intent failed, and nothing is repeated', async (t) => {
+test('a status that denies the transfer fails the intent, and nothing is repeated', async (t) => {
   const bench = createWorkbench(t);
   bench.bank.misbehave = (tool) => (tool === 'bank/transfer' ? lost() : undefined);
   const id = await bench.submit(planOf(transfer('pay'), transfer('more')));
@@ -33,7 +33,7 @@ test('its status says that it was not made: the intent failed, and nothing is re
   bench.verified(id);
 });
 
-test('where the status cannot be had the outcome is unknown, the way out is shown, and asking again settles it', async (t) => {
+test('without a status the outcome is unknown, the remedy is shown, and reconciling settles it', async (t) => {
   const bench = createWorkbench(t);
   let statusWorks = false;
   bench.bank.misbehave = (tool, _, carryOut) => {
@@ -87,7 +87,7 @@ test('an executor that ends in the middle of a transfer does not make it again',
   bench.verified(blind, 'bob');
 });
 
-test('a read that was interrupted is made again, a write that nobody vouches for is not', async (t) => {
+test('an interrupted read is made again, a write without a declaration is not', async (t) => {
   const bench = createWorkbench(t);
   bench.bank.misbehave = () => never();
   const read = await bench.submit(planOf(call('look', 'balance', { of: 'bob' })));
@@ -103,7 +103,7 @@ test('a read that was interrupted is made again, a write that nobody vouches for
   bench.verified(write, 'bob');
 });
 
-/** From now on the bank says of a tool that it is of another class. */
+/** Changes the class of a tool from now on. */
 function reclassify(
   { bank }: ReturnType<typeof createWorkbench>,
   name: string,
@@ -116,7 +116,7 @@ function reclassify(
   };
 }
 
-test('what was begun as a transfer stays one, though its tool is said to be a read when the executor is back', async (t) => {
+test('a started transfer is not repeated, although its tool is declared a read after the restart', async (t) => {
   const bench = createWorkbench(t);
   bench.bank.misbehave = (tool) => (tool === 'bank/wire' ? never() : undefined);
   const begun = await bench.submit(planOf(call('pay', 'wire', { to: 'bob', amount: '5' })));
@@ -132,7 +132,7 @@ test('what was begun as a transfer stays one, though its tool is said to be a re
   bench.verified(begun);
 });
 
-test('a read that was begun is not made again once its tool needs consent, though a person was asked and has approved', async (t) => {
+test('a started read is not made again once its tool needs consent, even after an approval', async (t) => {
   const bench = createWorkbench(t);
   bench.bank.misbehave = () => never();
   const id = await bench.submit(planOf(call('look', 'balance', { of: 'bob' })));
@@ -149,7 +149,7 @@ test('a read that was begun is not made again once its tool needs consent, thoug
   bench.verified(id);
 });
 
-test('what a person has been asked waits for the answer, though the call would be allowed by now', async (t) => {
+test('an open question waits for its answer, although the call would be allowed now', async (t) => {
   const bench = createWorkbench(t);
   const id = await bench.submit(planOf(transfer('pay')));
   await bench.gate(id, 'pay');
@@ -165,7 +165,7 @@ test('what a person has been asked waits for the answer, though the call would b
   bench.verified(id);
 });
 
-test('an approval that was given while the executor went down still counts; nothing is asked twice', async (t) => {
+test('an approval during the shutdown of the executor counts; no question is asked twice', async (t) => {
   const bench = createWorkbench(t);
   const id = await bench.submit(planOf({ id: 'w', kind: 'wait', seconds: 60 }, transfer('pay')));
   await eventually('it waits', () => bench.kinds(id).includes('wait.started'));
@@ -184,7 +184,7 @@ test('an approval that was given while the executor went down still counts; noth
   bench.verified(id);
 });
 
-test('an intent that is called off while a read hangs does not wait for it', async (t) => {
+test('cancelling an intent does not wait for a hanging read', async (t) => {
   const bench = createWorkbench(t);
   bench.bank.toolbox.call = async (_, __, { signal }) =>
     new Promise((resolve) => {
@@ -196,7 +196,7 @@ test('an intent that is called off while a read hangs does not wait for it', asy
   bench.verified(id);
 });
 
-test('a tool that is gone ends the intent before its call, and says what there is', async (t) => {
+test('a missing tool ends the intent before its call, and the reason lists the tools', async (t) => {
   const bench = createWorkbench(t);
   const id = await bench.submit(planOf(transfer('pay')));
   await bench.gate(id, 'pay');
@@ -207,7 +207,7 @@ test('a tool that is gone ends the intent before its call, and says what there i
   bench.verified(id);
 });
 
-test('a model that does not answer is asked again, then the intent fails; a question of its own ends the draft', async (t) => {
+test('a request to a silent model is retried, then the intent fails; a clarification ends the draft', async (t) => {
   const bench = createWorkbench(t);
   const { ReveilleError } = await import('../../wire/errors.ts');
   let asked = 0;

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createWorkbench, planOf, transfer } from './testing/workbench.ts';
 
-test('an intent of the night notifies, is parked, and wakes its agent when it is over: each once, over restarts', async (t) => {
+test('an intent from an alarm notifies, is parked, and wakes its agent at its end: each once, over restarts', async (t) => {
   const bench = createWorkbench(t);
   const id = await bench.submit(planOf(transfer('pay')), { origin: 'chronos', conversation_id: 'c' });
   const { question } = await bench.gate(id, 'pay');
@@ -35,7 +35,7 @@ test('an intent of the night notifies, is parked, and wakes its agent when it is
   bench.verified(id);
 });
 
-test('parking notifies of the questions that wait already, and a person is not notified of theirs', async (t) => {
+test('parking sends notifications about pending questions; an intent from a person does not', async (t) => {
   const bench = createWorkbench(t);
   let told = 0;
   bench.journal.outbox.onNew(() => {

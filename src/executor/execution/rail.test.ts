@@ -32,7 +32,7 @@ test('a transfer waits for its approval, is made once, read back, and proved by 
   bench.verified(id);
 });
 
-test('a plan with mistakes is refused with its place and leaves no trace; one that the tools cannot follow is recorded', async (t) => {
+test('a malformed plan is refused with its position and not recorded; one that the tools do not accept is recorded', async (t) => {
   const bench = createWorkbench(t);
   const twice = planOf(transfer('a'), transfer('a'));
   await assert.rejects(bench.submit(twice), { code: 'invalid_request', message: /plan\.nodes\[1\]\.id/ });
@@ -97,7 +97,7 @@ test('a denied call is not made, nor anything after it', async (t) => {
   bench.verified(id);
 });
 
-test('what was denied before there was a status for it is listed as denied', async (t) => {
+test('an intent denied before the status existed is listed as denied', async (t) => {
   const bench = createWorkbench(t);
   const denied = await bench.submit(planOf(transfer('pay')));
   await bench.gate(denied, 'pay');
@@ -117,7 +117,7 @@ test('what was denied before there was a status for it is listed as denied', asy
   bench.verified(denied);
 });
 
-test('answers that do not count are refused with a reason and recorded, but not without end', async (t) => {
+test('refused answers get a reason and are recorded, up to a limit', async (t) => {
   const bench = createWorkbench(t);
   const id = await bench.submit(
     planOf({ id: 'both', kind: 'parallel', nodes: [transfer('a'), transfer('b', '2.00')] }),
@@ -146,7 +146,7 @@ test('answers that do not count are refused with a reason and recorded, but not 
   bench.verified(id);
 });
 
-test('a question that nobody answers expires, also while no executor runs', async (t) => {
+test('a question without an answer expires, also while no executor runs', async (t) => {
   const bench = createWorkbench(t);
   const first = await bench.submit(planOf(transfer('pay')));
   await bench.gate(first, 'pay');
@@ -169,7 +169,7 @@ test('a question that nobody answers expires, also while no executor runs', asyn
   bench.verified(second);
 });
 
-test('when the definition changes after the approval, the approval does not count and the question is asked anew', async (t) => {
+test('when the definition changes after the approval, the approval does not count and the question is asked again', async (t) => {
   const bench = createWorkbench(t);
   const id = await bench.submit(planOf(transfer('pay')));
   const first = await bench.answerTo(id, 'pay');
@@ -177,7 +177,7 @@ test('when the definition changes after the approval, the approval does not coun
   await bench.rail.answer('alice', id, 'pay', first);
   await eventually('it is asked again', () => bench.kinds(id).filter((kind) => kind === 'gate.asked').length === 2);
   assert.equal(bench.bank.transfers.size, 0);
-  // The call is the same, and so would the digest be that the answer named before it named the question.
+  // The call and its digest are the same; only the digest of the question differs.
   assert.equal((await bench.gate(id, 'pay')).call.call_sha256, first.call_sha256);
   await assert.rejects(bench.rail.answer('alice', id, 'pay', first), {
     code: 'conflict',
@@ -190,7 +190,7 @@ test('when the definition changes after the approval, the approval does not coun
   bench.verified(id);
 });
 
-test('the policy is asked again when a call starts: two that are within a limit each cannot pass it together', async (t) => {
+test('the policy decides again when a call starts: two calls cannot exceed a limit together', async (t) => {
   const bench = createWorkbench(t);
   bench.decide = ({ spends, surface }) => {
     if (surface === 'natural') return { effect: 'allow', rule: 'reads', reason: 'reads are free' };
@@ -209,7 +209,7 @@ test('the policy is asked again when a call starts: two that are within a limit 
   bench.verified(id);
 });
 
-test('one intent of a user is walked at a time; those of others do not wait', async (t) => {
+test('one intent of a user executes at a time; intents of other users do not wait', async (t) => {
   const bench = createWorkbench(t);
   const first = await bench.submit(planOf(transfer('pay')));
   const second = await bench.submit(planOf(transfer('pay')));
@@ -225,7 +225,7 @@ test('one intent of a user is walked at a time; those of others do not wait', as
   bench.verified(first);
 });
 
-test('an intent can be called off until its first escalate-class call has started', async (t) => {
+test('an intent can be cancelled until its first escalate-class call has started', async (t) => {
   const bench = createWorkbench(t);
   const queued = planOf(transfer('pay'));
   const first = await bench.submit(planOf(transfer('one'), transfer('two')));
@@ -268,7 +268,7 @@ test('nothing begins after the deadline', async (t) => {
   bench.verified(id);
 });
 
-test('a call that fails ends the intent, and what stood beside it is brought to its end', async (t) => {
+test('a failed call ends the intent, and parallel calls in progress complete', async (t) => {
   const bench = createWorkbench(t);
   let release = () => {};
   const held = new Promise<void>((resolve) => {
@@ -296,7 +296,7 @@ test('a call that fails ends the intent, and what stood beside it is brought to 
   bench.verified(id);
 });
 
-test('subscribers are told of questions and of the end', async (t) => {
+test('subscribers get events for questions and the end', async (t) => {
   const bench = createWorkbench(t);
   const id = await bench.submit(planOf(transfer('pay')));
   const told: string[] = [];
@@ -308,7 +308,7 @@ test('subscribers are told of questions and of the end', async (t) => {
   assert.throws(() => bench.rail.subscribe('bob', id, () => {}), { code: 'not_found' });
 });
 
-test('what one user leaves open is bounded, in intents and in words that came with them; others are not held up', async (t) => {
+test('open intents and their conversations are limited per user; other users are not affected', async (t) => {
   const bench = createWorkbench(t, { openIntents: 3, contextBytes: 1000 });
   const words = (length: number) => ({ context: [{ from: 'person' as const, text: 'x'.repeat(length) }] });
   const hold = Promise.withResolvers<never>();

@@ -20,7 +20,7 @@ const send = (args: object = {}) => ({
   ...call('send', 'transfer', { to: 'bob', amount: $ref('/received/amount'), currency: 'JPY', ...args }),
 });
 
-/** Exchanges with what the bank is told to answer, and comes to the end of the intent. */
+/** Makes an exchange with the given answer of the bank, and waits for the end of the intent. */
 async function afterExchange(bench: Workbench, source: string, args: object) {
   bench.bank.misbehave = (tool) =>
     tool === 'bank/exchange' ? Promise.resolve(answered({}, source, source)) : undefined;
@@ -29,7 +29,7 @@ async function afterExchange(bench: Workbench, source: string, args: object) {
   return id;
 }
 
-/** Holds the receipt against both verifiers. */
+/** Checks the receipt with both verifiers. */
 function verifiedTwice(bench: Workbench, id: string) {
   const receipt = bench.verified(id);
   const [finding] = verify(JSON.stringify(receipt), receipt.public_key);
@@ -68,7 +68,7 @@ test('what an exchange gave is sent on: the question shows the value and its ste
   assert.deepEqual(decided.resolved, [{ place: '/amount', ref: 'exchange#/received/amount', json: '"4975.00"' }]);
 });
 
-test('after a crash between two steps the value comes from the journal, whatever the server says by then', async (t) => {
+test('after a crash between two steps the value comes from the journal, not from the server', async (t) => {
   const bench = createWorkbench(t);
   const id = await bench.submit(planOf(exchange, send()));
   await bench.approve(id, 'exchange');
@@ -130,7 +130,7 @@ test('a value is taken digit for digit, and data that looks like a reference sta
   }
 });
 
-test('a reference that finds nothing, or what the tool does not take, ends the intent before the call', async (t) => {
+test('a reference without a value, or with one that the tool does not accept, ends the intent before the call', async (t) => {
   const bench = createWorkbench(t);
   const nine = '[9,[9]]';
   const cases: readonly (readonly [source: string, pointer: string, words: RegExp])[] = [
@@ -139,7 +139,7 @@ test('a reference that finds nothing, or what the tool does not take, ends the i
     [nine, '/-', /is a list of 2/],
     [nine, '/2', /is a list of 2/],
     [nine, '/length', /is a list of 2/],
-    ['{"a":"text"}', '/a/length', /what stands at \/a is neither an object nor a list/],
+    ['{"a":"text"}', '/a/length', /the value at \/a is neither an object nor a list/],
     ['{"a":1}', '/toString', /nothing: the result has "a"/],
     ['{"a":1}', '/__proto__', /nothing: the result has "a"/],
     ['{"amount":"1","amount":"2"}', '/amount', /"amount" is there twice/],
@@ -165,7 +165,7 @@ test('a reference that finds nothing, or what the tool does not take, ends the i
   assert.equal(bench.bank.transfers.size, 0);
 });
 
-test('a result in words, and one whose answer got lost, give nothing to refer to', async (t) => {
+test('a plain-text result and a lost result cannot be referred to', async (t) => {
   const bench = createWorkbench(t);
   bench.bank.misbehave = (tool) =>
     tool === 'bank/exchange' ? Promise.resolve(answered(undefined, 'you got 4975.00')) : undefined;
@@ -186,7 +186,7 @@ test('a result in words, and one whose answer got lost, give nothing to refer to
   verifiedTwice(bench, lost);
 });
 
-test('what the policy says of amounts it says of the resolved ones', async (t) => {
+test('the policy judges resolved amounts', async (t) => {
   const bench = createWorkbench(t);
   bench.decide = ({ tool, amount }) =>
     tool === 'bank/transfer'
@@ -199,7 +199,7 @@ test('what the policy says of amounts it says of the resolved ones', async (t) =
   verifiedTwice(bench, id);
 });
 
-test('references are checked when a plan is submitted, each mistake with its place', async (t) => {
+test('references are checked when a plan is submitted, each problem with its position', async (t) => {
   const bench = createWorkbench(t);
   const parallel = (...nodes: object[]) => ({ id: 'both', kind: 'parallel', nodes });
   const cases: readonly (readonly [RawJson, RegExp])[] = [
@@ -221,7 +221,7 @@ test('references are checked when a plan is submitted, each mistake with its pla
     [planOf(exchange, send({ amount: { $ref: '#/received' } })), /must name a node before #/],
     [planOf(exchange, send({ amount: { $ref: 7 } })), /must have a \$ref text/],
     [planOf(exchange, send({ amount: { ...$ref('/x'), unit: 'JPY' } })), /must have no other member \(it has unit\)/],
-    [planOf(exchange, { ...send(), args: $ref('') }), /must not be a reference as a whole/],
+    [planOf(exchange, { ...send(), args: $ref('') }), /must not be a reference/],
   ];
   for (const [plan, message] of cases)
     await assert.rejects(bench.submit(plan), (thrown: Error & { code?: string }) => {
@@ -236,7 +236,7 @@ test('references are checked when a plan is submitted, each mistake with its pla
   assert.deepEqual(bench.bank.calls, []);
 });
 
-test('a reference may stand below lists and objects, and after a parallel that has ended', async (t) => {
+test('a reference may be in nested lists and objects, and after a completed parallel', async (t) => {
   const bench = createWorkbench(t);
   const both = { id: 'both', kind: 'parallel', nodes: [exchange, { ...exchange, id: 'again' }] };
   const id = await bench.submit(planOf(both, send({ to: $ref('/received/currency', 'again') })));
@@ -248,7 +248,7 @@ test('a reference may stand below lists and objects, and after a parallel that h
   verifiedTwice(bench, id);
 });
 
-test('a wait lasts until its instant, is over at once where that has passed, and keeps to its bounds', async (t) => {
+test('a wait lasts until its instant, ends at once when that has passed, and respects its limits', async (t) => {
   const bench = createWorkbench(t);
   const at = (ms: number) => new Date(bench.clock.now() + ms).toISOString();
   const until = (instant: string) => ({ id: 'rest', kind: 'wait', until: instant });
@@ -277,7 +277,7 @@ test('a wait lasts until its instant, is over at once where that has passed, and
 
 const allowAll = () => ({ effect: 'allow', rule: 'any', reason: 'any' }) as const;
 
-test('a result is read once, however many references of a plan there are to it', async (t) => {
+test('a result is parsed once for all references of a plan', async (t) => {
   const reads = t.mock.method(StrictReader.prototype, 'document').mock;
   const documents = async (references: 1 | 3) => {
     const bench = createWorkbench(t);
@@ -304,7 +304,7 @@ test('a result is read once, however many references of a plan there are to it',
   assert.equal(reads.callCount() - before, 1);
 });
 
-test('references of one plan, and what they find together, are bounded', async (t) => {
+test('the number of references of a plan and the size of their values are limited', async (t) => {
   const bench = createWorkbench(t);
   bench.decide = allowAll;
   const list = (length: number) => Array.from({ length }, () => $ref('/x'));

@@ -11,7 +11,7 @@ import { sha256Hex } from '../receipt/envelope.ts';
 import { signingKey } from '../receipt/signing-key.ts';
 import { BOUNDS, call, createWorkbench, planOf, transfer, type Workbench } from './testing/workbench.ts';
 
-/** What nobody has asked. */
+/** A question that was never asked. */
 const NO_GATE = { node_id: 'pay', call: { call_sha256: '0'.repeat(64) }, displayed_sha256: '0'.repeat(64) };
 
 type Change = (db: DatabaseSync, intentId: string) => void;
@@ -50,7 +50,7 @@ function tamper(bench: Workbench, change: Change, intentId: string): void {
 }
 
 for (const change of [edit, remove, cutOff, swap, garble, forge, first, headBack]) {
-  test(`a chain that was changed (${change.name}) ends, says so, and verifies up to there`, async (t) => {
+  test(`a tampered chain (${change.name}) ends with a reason, and verifies up to the change`, async (t) => {
     const bench = createWorkbench(t);
     const id = await bench.submit(planOf(transfer('pay')));
     await bench.gate(id, 'pay');
@@ -59,9 +59,9 @@ for (const change of [edit, remove, cutOff, swap, garble, forge, first, headBack
     tamper(bench, change, id);
     bench.start();
     await eventually('it has ended', () => ['failed', 'unknown'].includes(bench.status(id)));
-    // Rows that are gone or cannot be read could have told of a call.
+    // Missing or unreadable rows could have recorded a call.
     if (change === edit || change === first || change === headBack) assert.equal(bench.status(id), 'failed');
-    // Whoever comes next is not held up.
+    // The next intent is not blocked.
     const next = await bench.submit(planOf(call('look', 'balance', { of: 'bob' })));
     await bench.reaches(next, 'completed');
     const { envelopes } = bench.verified(id);
@@ -80,7 +80,7 @@ for (const change of [edit, remove, cutOff, swap, garble, forge, first, headBack
   });
 }
 
-test('a chain that is changed while the executor runs does not grow; a call that had started leaves it unknown', async (t) => {
+test('a chain that is tampered with while the executor runs does not grow; a started call makes it unknown', async (t) => {
   const bench = createWorkbench(t);
   const id = await bench.submit(planOf(transfer('one'), transfer('two')));
   await bench.approve(id, 'one');
@@ -96,7 +96,7 @@ test('a chain that is changed while the executor runs does not grow; a call that
   bench.verified(id);
 });
 
-test('a chain that was cut before its call, with its new end in the row, does not have the call made again', async (t) => {
+test('a chain that was cut before its call, with its new end in the row, does not repeat the call', async (t) => {
   const bench = createWorkbench(t);
   const id = await bench.submit(planOf(transfer('pay')));
   await bench.approve(id, 'pay');
@@ -122,7 +122,7 @@ test('a chain that was cut before its call, with its new end in the row, does no
   bench.verified(id);
 });
 
-test('an intent that was given to another user in its row is not theirs', async (t) => {
+test('an intent whose row names another user does not belong to that user', async (t) => {
   const bench = createWorkbench(t);
   const id = await bench.submit(planOf(transfer('pay')));
   await bench.gate(id, 'pay');
@@ -135,7 +135,7 @@ test('an intent that was given to another user in its row is not theirs', async 
   );
 });
 
-test('an intent that is over is checked again when its receipt is asked for', async (t) => {
+test('a final intent is checked again when its receipt is requested', async (t) => {
   const bench = createWorkbench(t);
   const id = await bench.submit(planOf(transfer('pay')));
   await bench.approve(id, 'pay');
@@ -149,7 +149,7 @@ test('an intent that is over is checked again when its receipt is asked for', as
   assert.equal(bench.status(id), 'unknown');
 });
 
-test('a whole chain in the place of another one is found out', async (t) => {
+test('a chain in the place of another one is detected', async (t) => {
   const bench = createWorkbench(t);
   const one = await bench.submit(planOf(transfer('pay')));
   const other = await bench.submit(planOf(transfer('pay')), {}, 'bob');
@@ -180,7 +180,7 @@ test('a whole chain in the place of another one is found out', async (t) => {
   }
 });
 
-test('a journal of another key is left alone', async (t) => {
+test('a journal of another key is not changed', async (t) => {
   const bench = createWorkbench(t);
   const id = await bench.submit(planOf(transfer('pay')));
   await bench.gate(id, 'pay');

@@ -22,7 +22,7 @@ function refuses(source: string, pattern: RegExp) {
   );
 }
 
-test('an intent is read with its arguments as they stand', () => {
+test('an intent is read with its exact arguments', () => {
   const source = intent(
     sequence(call('a', '{"amount":"12.50","n":[0.1,-3,1e3]}'), '{"id":"w","kind":"wait","seconds":5}'),
   );
@@ -37,7 +37,7 @@ test('an intent is read with its arguments as they stand', () => {
   assert.deepEqual(readIntent(source), { verb: 'transfer', plan });
 });
 
-test('what two readers could take for two things is refused with its place', () => {
+test('ambiguous text is refused with its position', () => {
   const second = (args: string) => intent(sequence(call('a'), call('b', args)));
   refuses(
     second('{"amount":12345678901234567890}'),
@@ -54,7 +54,7 @@ test('what two readers could take for two things is refused with its place', () 
   refuses(second('{"a":{"constructor":1}}'), /^plan\.nodes\[1\]\.args\.a .*constructor/);
 });
 
-test('what the shape does not know is refused with its place', () => {
+test('unknown members are refused with their position', () => {
   refuses(intent(call('a').replace('"args"', '"approve":true,"args"')), /plan\.approve/);
   refuses(
     intent(sequence(call('a'), '{"id":"w","kind":"wait","seconds":0}')),
@@ -91,7 +91,7 @@ test('plans are neither too long nor too deep nor too big', () => {
   refuses(intent(call('a', `{"x":"${'é'.repeat(INTENT_MAX_BYTES / 2)}"}`)), /at most 262144 bytes/);
 });
 
-test('whatever the text is, there is an intent or a refusal', () => {
+test('any text gives an intent or a refusal', () => {
   const pieces = fc.constantFrom(
     ...'{}[],:"',
     '"plan"',

@@ -23,7 +23,7 @@ export type ChainReading = {
 function parse(text: string): unknown {
   try {
     const value: unknown = JSON.parse(text);
-    // JSON.parse merges duplicate members, but the hash is over the text.
+    // JSON.parse merges duplicate members, but the hash covers the text.
     return canonicalJson(value) === text ? value : undefined;
   } catch {
     return undefined;

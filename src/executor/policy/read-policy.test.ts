@@ -23,7 +23,7 @@ function refused(text: string): string[] {
 const file = (...lines: string[]) => ['version: 1', ...lines].join('\n');
 
 describe('a policy is refused', () => {
-  test('with every problem and its place', () => {
+  test('with every problem and its position', () => {
     const text = file(
       'rules:',
       '  - name: first',
@@ -51,7 +51,7 @@ describe('a policy is refused', () => {
     ]);
   });
 
-  test('where YAML does not mean what it seems to say', () => {
+  test('for misleading YAML', () => {
     const traps: [string, RegExp][] = [
       [file('version: 1'), /^p\.yaml:2:1: Map keys must be unique/],
       ['version: 1\n\tdefault: ask', /^p\.yaml:2:1: Tabs/],
@@ -85,7 +85,7 @@ describe('a policy is refused', () => {
     for (const [text, problem] of traps) assert.match(refused(text).join('\n'), problem, JSON.stringify(text));
   });
 
-  test('for limits and patterns that make no sense', () => {
+  test('for contradictory limits and patterns', () => {
     const one = (rest: string) => file(`rules: [{name: a, tool: a/b, ${rest}}]`);
     const wrong: [string, RegExp][] = [
       ['effect: allow, limits: {per_day: {EUR: -1}}', /per_day\.EUR must be an amount.*\(got -1\)/],
@@ -105,7 +105,7 @@ describe('a policy is refused', () => {
     for (const [rest, problem] of wrong) assert.match(refused(one(rest)).join('\n'), problem, rest);
   });
 
-  test('whatever it is, in words', () => {
+  test('for any wrong content, with a readable message', () => {
     const piece = fc.constantFrom(
       'version: 1',
       'rules:',
@@ -159,7 +159,7 @@ describe('a policy file', () => {
     assert.equal(readPolicy(written('p.yaml', '\ufeffversion: 1\ndefault: deny')).file.default, 'deny');
   });
 
-  test('that is not there, not text or too large is refused by its name', () => {
+  test('that is missing, not text or too large is refused by its name', () => {
     assert.throws(() => readPolicy(join(folder, 'none.yaml')), /none\.yaml: the policy cannot be read: ENOENT/);
     assert.throws(() => readPolicy(folder), /cannot be read: EISDIR/);
     assert.throws(() => readPolicy(written('b.yaml', Uint8Array.of(0xff, 0xfe))), /b\.yaml: the policy must be UTF-8/);
@@ -167,7 +167,7 @@ describe('a policy file', () => {
   });
 });
 
-test('rules that a stricter one covers, and a zone that is not said, are warnings', () => {
+test('covered rules and a missing time zone cause warnings', () => {
   const text = file(
     'rules:',
     '  - {name: a, tool: ledger/transfer, effect: allow, users: [x], limits: {per_day: {EUR: 1}}}',
@@ -186,7 +186,7 @@ test('rules that a stricter one covers, and a zone that is not said, are warning
   ]);
 });
 
-test('the examples of docs/policies.md are read without a warning and answer as they say', () => {
+test('the examples of docs/policies.md cause no warning and decide as documented', () => {
   const page = readFileSync(join(import.meta.dirname, '..', '..', '..', 'docs', 'policies.md'), 'utf8');
   const parts = page.split('```yaml\n').slice(1);
   assert.ok(parts.length >= 2);

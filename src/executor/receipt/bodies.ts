@@ -12,7 +12,7 @@ import type { PlanReference, ResolvedValue } from '../intent/reference.ts';
 type At = { readonly at: string };
 type OfCall = At & { readonly node_id: string };
 
-/** A call as it is bound to its approval: `call_sha256` is over the canonical JSON of `{"args":…,"tool":…}`. */
+/** A call as it is bound to its approval: `call_sha256` hashes the canonical JSON of `{"args":…,"tool":…}`. */
 export type BoundCall = {
   readonly tool: string;
   readonly args: Readonly<Record<string, unknown>>;

@@ -13,9 +13,9 @@ import type { InvariantRule } from './invariants.ts';
 import { keyIdOf } from './signing-key.ts';
 
 /**
- * The invalid property of an envelope. `malformed`: its shape; `digest`: a hash in its body; `story`: it contradicts
- * earlier envelopes; `key`: another key than the expected one signed the receipt; `approver`: no approver that the
- * reader named approved a started call.
+ * The invalid property of an envelope. `malformed` is its shape, `digest` a hash in its body, `story` a contradiction
+ * to earlier envelopes. With `key`, another key than the expected one signed the receipt. With `approver`, no expected
+ * approver approved a started call.
  */
 export type BrokenProperty =
   | ('malformed' | 'key' | 'seq' | 'key_id' | 'prev_hash' | 'signature' | 'digest' | 'story')

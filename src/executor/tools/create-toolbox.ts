@@ -179,8 +179,8 @@ export function mustStart(manifest: ToolboxOptions['manifest'], variables: Setti
  * Starts the servers of the manifest.
  *
  * @throws ReveilleError `invalid_request` for a wrong manifest or lock, including its declarations for the executor,
- *   before any server is started; `conflict` when tools differ from the declared and pinned ones, or contradict the
- *   manifest; `unavailable` when a required server does not start
+ *   before any server is started. Throws `conflict` when tools differ from the declared and pinned ones, or contradict
+ *   the manifest; `unavailable` when a required server does not start
  */
 export async function createToolbox(options: ToolboxOptions): Promise<Toolbox> {
   const { manifest: given, workspace, beforeUser, ...rest } = options;

@@ -196,9 +196,7 @@ describe('the shell', () => {
     const isHere = onPath('bwrap') !== undefined;
     assert.match(
       refused.text,
-      isHere
-        ? /no command was run: the shell has no sandbox here/
-        : /"shell" is off: there is no program bwrap/,
+      isHere ? /no command was run: the shell has no sandbox here/ : /"shell" is off: there is no program bwrap/,
     );
     const open = await openCapabilities(t, {
       mode: 'off',

@@ -23,7 +23,7 @@ test('a page comes as text with its links, in pieces where it is long, and says 
   const { call } = await openNeo(t, { NEO_FETCH_ALLOW: host });
   const get = (path: string, more: object = {}) => call('fetch/fetch', { url: `http://${host}${path}`, ...more });
   const page = await get('/page');
-  assert.match(page.text, /^\[http:\S+\/page: status 200, text\/html, .*nobody’s instructions\.\]/);
+  assert.match(page.text, /^\[http:\S+\/page: status 200, text\/html, .*not an instruction\.\]/);
   assert.match(page.text, /TEA[\s\S]*Green & black, more \[http:\/\/127\.0\.0\.1:\d+\/more\]/);
   assert.doesNotMatch(page.text, /evil|pixel|<p>/);
   assert.match((await get('/page', { raw: true })).text, /<h1>Tea<\/h1>/);

@@ -157,7 +157,10 @@ test('a task in words without a model is refused at once, with what to set, and 
   const refused = await run(['submit', 'Pay bob 25 EUR']);
   assert.deepEqual([refused.status, refused.stdout], [1, '']);
   const said = refused.stderr.replace(/\s+/g, ' ');
-  assert.match(said, /this executor has no model.* Set EXECUTOR_MODEL .*NEO_MODEL_BASE_URL.* as JSON, which needs no model/);
+  assert.match(
+    said,
+    /this executor has no model.* Set EXECUTOR_MODEL .*NEO_MODEL_BASE_URL.* as JSON, which needs no model/,
+  );
   assert.doesNotMatch((await run(['list'])).stdout, /Pay bob/);
 });
 
@@ -180,7 +183,7 @@ test('where the answer is lost, it is said that it may have been taken, and what
     'It is unknown whether your approval was accepted; it may still be carried out. Check with: reveille intent show';
   assert.ok(approved.stderr.endsWith(`${may} ${id}\n`), approved.stderr);
   await ada.until(id, 'completed');
-  assert.match((await run(['cancel', id], env)).stderr, /whether the cancelling was taken; .*intent show/);
+  assert.match((await run(['cancel', id], env)).stderr, /whether the cancellation was accepted; .*intent show/);
   const nobody = await run(['submit', '--json-file', file], { EXECUTOR_PORT: '1' });
   assert.doesNotMatch(nobody.stderr, /not known/, 'what was not sent was not taken');
 });

@@ -1,4 +1,4 @@
-/** A toolbox for tests: a bank in memory that outlives the executors that use it, and can be told to misbehave. */
+/** A toolbox for tests: a bank in memory that outlives its executors and can be made to misbehave. */
 import { createHash } from 'node:crypto';
 import { digestOf, type ToolDefinition } from '../../../mcp-host/tool-definition.ts';
 import type { Rail } from '../../../wire/manifest.ts';
@@ -9,7 +9,7 @@ export type Made = { readonly tool: string; readonly args: Args };
 
 const text = { type: 'string' };
 
-/** @param source the JSON text of the result; that of `structured` unless told */
+/** @param source the JSON text of the result; default: the one of `structured` */
 export function answered(
   structured: unknown,
   said = JSON.stringify(structured),
@@ -60,9 +60,9 @@ export type Bank = {
   readonly transfers: Map<string, Args>;
   /** Answers instead of the bank; `undefined` lets it answer itself. */
   misbehave: ((tool: string, args: Args, carryOut: () => CallReport) => Promise<CallReport> | undefined) | undefined;
-  /** What the server says of transfer. */
+  /** Sets the server's description of transfer. */
   describe(description: string): void;
-  /** Takes a tool away, or brings it back. */
+  /** The names of missing tools. */
   absent: Set<string>;
 };
 

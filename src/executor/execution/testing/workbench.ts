@@ -1,4 +1,4 @@
-/** An executor for tests: a real journal in a temporary folder, a clock that stands still, and a bank. */
+/** An executor for tests: a real journal in a temporary folder, a manual clock, and a bank. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -43,29 +43,29 @@ export type Workbench = {
   readonly folder: string;
   rail: ExecutorRail;
   journal: Journal;
-  /** Decides instead of the usual: ask for escalate-class calls, allow for others. */
+  /** Replaces the default policy, which asks for escalate-class calls and allows others. */
   decide: ((request: PolicyRequest) => ReturnType<Policy['decide']>) | undefined;
   compile: Compiler['compile'];
   submit(intent: RawJson, more?: Partial<IntentRequest>, user?: string): Promise<string>;
   status(intentId: string, user?: string): string;
-  /** Waits until the intent stands like this. */
+  /** Waits until the intent has this status. */
   reaches(intentId: string, status: string, user?: string): Promise<void>;
   /** Waits for the gate of a node. */
   gate(intentId: string, nodeId: string, user?: string): Promise<ReturnType<ExecutorRail['gates']>[number]>;
   /** The person's approver key, enrolled for `alice` and `bob`. */
   readonly approver: TestApprover;
   approve(intentId: string, nodeId: string, user?: string): Promise<void>;
-  /** A signed answer to the gate that waits now. */
+  /** A signed answer to the pending gate. */
   answerTo(intentId: string, nodeId: string, said?: Partial<GateAnswer>, user?: string): Promise<GateAnswer>;
   kinds(intentId: string, user?: string): string[];
   /** The intent's receipt, which must verify. */
   verified(intentId: string, user?: string): ReturnType<ExecutorRail['receipt']>;
   stop(): Promise<void>;
-  /** Begins where the last executor ended. */
+  /** Starts a new executor on the same journal. */
   start(): void;
 };
 
-/** Bounds that no test meets by chance. */
+/** Limits that tests do not reach accidentally. */
 export const BOUNDS: IntentBounds = { openIntents: 1000, contextBytes: 16 * 1024 * 1024 };
 
 export function createWorkbench(t: TestContext, bounds: IntentBounds = BOUNDS): Workbench {
