@@ -83,7 +83,7 @@ function parentOf(pid: number): number | undefined {
  * Whether this process runs in a sandbox with its own PID namespace below bubblewrap. Every other process there
  * descends from this one.
  *
- * @param told the value of {@link ROOM_VARIABLE}
+ * @param setting the value of {@link ROOM_VARIABLE}
  */
 export function isSandboxed(setting: string | undefined): boolean {
   try {

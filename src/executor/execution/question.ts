@@ -136,13 +136,13 @@ function trialLines({ tried, tool }: QuestionFacts): string[] {
     not_run: 'it could NOT be made',
     unknown: 'it got no answer',
   }[tried.status];
-  const words = tried.text === undefined || tried.text === '' ? [] : quoted(clip(tried.text, DRY_RUN_CHARACTERS));
-  const said = words.length === 0 ? [] : ['In its own words:', ...words];
+  const output = tried.text === undefined || tried.text === '' ? [] : quoted(clip(tried.text, DRY_RUN_CHARACTERS));
+  const shown = output.length === 0 ? [] : ['In its own words:', ...output];
   return [
     `Dry run: ${outcome}. This was called:`,
     ...quotedJson(JSON.stringify(tried.tool)),
     ...argumentLines(tried.args),
-    ...said,
+    ...shown,
   ];
 }
 

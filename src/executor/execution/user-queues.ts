@@ -59,8 +59,8 @@ export class UserQueues {
   /** The intent directly before this one in the queue; it must end first. */
   queuedBehind(user: string, intentId: string): string | undefined {
     const ids = this.#queues.get(user)?.ids ?? [];
-    const place = ids.indexOf(intentId);
-    return place > 0 ? ids[place - 1] : undefined;
+    const index = ids.indexOf(intentId);
+    return index > 0 ? ids[index - 1] : undefined;
   }
 
   /** Suspends an intent: nothing new starts, and a call in progress still completes. */
@@ -92,9 +92,9 @@ export class UserQueues {
 
   #remove(user: string, intentId: string): void {
     const queue = this.#queues.get(user);
-    const place = queue?.ids.indexOf(intentId) ?? -1;
-    if (place < 0) return;
-    queue!.ids.splice(place, 1);
+    const index = queue?.ids.indexOf(intentId) ?? -1;
+    if (index < 0) return;
+    queue!.ids.splice(index, 1);
     if (queue!.ids.length === 0 && !queue!.executing && !queue!.drafting) this.#queues.delete(user);
     // The caller that reported the end still runs; start the next intent after it.
     queueMicrotask(() => this.#startNext(user));

@@ -83,9 +83,8 @@ function waitNodeStatus({ waitUntil, waited }: NodeRecord, isIntentOver: boolean
 function nodesOf(state: ChainState, node: PlanNode): NodeState[] {
   if (node.kind === 'sequence' || node.kind === 'parallel') return node.nodes.flatMap((child) => nodesOf(state, child));
   const record = recordOf(state, node.id);
-  const standing =
-    node.kind === 'call' ? callNodeStatus(record, isFinal(state)) : waitNodeStatus(record, isFinal(state));
-  return [{ node_id: node.id, ...standing, ...answeredOf(record) }];
+  const status = node.kind === 'call' ? callNodeStatus(record, isFinal(state)) : waitNodeStatus(record, isFinal(state));
+  return [{ node_id: node.id, ...status, ...answeredOf(record) }];
 }
 
 function answeredOf({ gate }: NodeRecord): Pick<NodeState, 'answered'> {

@@ -28,7 +28,7 @@ export type ProposeEntries = (state: ChainState) => readonly ReceiptEntry[];
 
 /** The result of a change, once it is on disk. */
 export type AppendResult = {
-  readonly held: LoadedIntent;
+  readonly intent: LoadedIntent;
   readonly entries: readonly ReceiptEntry[];
   /** The outbox has a new message. */
   readonly hasMessage: boolean;
@@ -112,22 +112,22 @@ export class Chains {
   }
 
   #appendAll(before: LoadedIntent, entries: readonly ReceiptEntry[]): Omit<AppendResult, 'broken'> {
-    let held = before;
+    let intent = before;
     let hasMessage = false;
     for (const entry of entries) {
-      const after = this.#append(held, entry);
-      held = after.held;
+      const after = this.#append(intent, entry);
+      intent = after.intent;
       hasMessage ||= after.hasMessage;
     }
-    if (entries.length > 0) this.#saveStatus(held);
-    return { held, entries, hasMessage };
+    if (entries.length > 0) this.#saveStatus(intent);
+    return { intent, entries, hasMessage };
   }
 
   /** Appends one envelope and writes the rows that derive from it. */
   #append(
     { row, state: before, head }: LoadedIntent,
     entry: ReceiptEntry,
-  ): { held: LoadedIntent; hasMessage: boolean } {
+  ): { intent: LoadedIntent; hasMessage: boolean } {
     const { key, clock, spends, outbox } = this.#parts;
     const sealed = nextEnvelope({ head, entry, key });
     const { kind, body } = sealed.envelope;
@@ -137,7 +137,7 @@ export class Chains {
     this.envelopes.append(row.id, sealed);
     spends.record(before, read, clock.now());
     const hasMessage = outbox.record(state, read);
-    return { held: { row, state, head: sealed.head }, hasMessage };
+    return { intent: { row, state, head: sealed.head }, hasMessage };
   }
 
   #saveStatus({ row, state, head }: LoadedIntent): void {

@@ -127,15 +127,15 @@ export function openJournal({ dataDir, key, clock, log, bounds, enrollment = 'op
   const pendingChanges = new Map<string, Promise<unknown>>();
   const listeners = new Set<ChangeListener>();
 
-  function keep(held: LoadedIntent): void {
-    const { id } = held.row;
-    if (!isFinal(held.state)) {
-      memory.set(id, held);
+  function cache(intent: LoadedIntent): void {
+    const { id } = intent.row;
+    if (!isFinal(intent.state)) {
+      memory.set(id, intent);
       return;
     }
     memory.delete(id);
     ended.delete(id);
-    ended.set(id, held);
+    ended.set(id, intent);
     if (ended.size > ENDED_KEPT) ended.delete(ended.keys().next().value!);
   }
 
@@ -153,9 +153,9 @@ export function openJournal({ dataDir, key, clock, log, bounds, enrollment = 'op
   }
 
   /** Updates the caches after a change on disk and notifies the listeners. */
-  function settle({ held, entries, hasMessage }: AppendResult): void {
-    keep(held);
-    for (const listener of [...listeners]) listener(held.row.id, entries, held.state);
+  function settle({ intent, entries, hasMessage }: AppendResult): void {
+    cache(intent);
+    for (const listener of [...listeners]) listener(intent.row.id, entries, intent.state);
     if (hasMessage) outbox.notifyListeners();
   }
 
@@ -164,34 +164,34 @@ export function openJournal({ dataDir, key, clock, log, bounds, enrollment = 'op
     const row = chains.row(intentId);
     const reading = chains.read(row);
     if (reading.broken === undefined && reading.state) return { row, state: reading.state, head: reading.head };
-    const grown = writes.runNow(() => chains.end(row, reading));
-    settle(grown);
-    return grown.held;
+    const result = writes.runNow(() => chains.end(row, reading));
+    settle(result);
+    return result.intent;
   }
 
-  function held(intentId: string): LoadedIntent {
+  function loadAny(intentId: string): LoadedIntent {
     const known = memory.get(intentId);
     if (known) return known;
     const before = ended.get(intentId);
     if (before && chains.isUnchanged(before)) return before;
     const fresh = check(intentId);
-    keep(fresh);
+    cache(fresh);
     return fresh;
   }
 
   function load(user: string, intentId: string): LoadedIntent {
     // Do not reveal whether another user's intent exists.
     if (chains.row(intentId).user !== user) chains.row('');
-    return held(intentId);
+    return loadAny(intentId);
   }
 
   async function change(intentId: string, propose: ProposeEntries): Promise<ChangeResult> {
     const before = pendingChanges.get(intentId);
     const mine = (async () => {
       await before;
-      const grown = await writes.run(() => chains.change(intentId, memory.get(intentId), propose));
-      settle(grown);
-      return { state: grown.held.state, entries: grown.entries, broken: grown.broken };
+      const result = await writes.run(() => chains.change(intentId, memory.get(intentId), propose));
+      settle(result);
+      return { state: result.intent.state, entries: result.entries, broken: result.broken };
     })();
     const settled = mine.then(
       () => {},
@@ -232,7 +232,7 @@ export function openJournal({ dataDir, key, clock, log, bounds, enrollment = 'op
     },
 
     load,
-    held,
+    held: loadAny,
     change,
     open: () => intents.open(),
     list: (user, limit, status) => intents.newest(user, limit, status),

@@ -229,20 +229,23 @@ export function openRoster({ db, writes, clock, executor, enrollment }: RosterOp
   const users = () => new Set(all.all().map(({ user_id }) => user_id as string));
 
   /**
-   * @param whose the user whose approvers may sign; `undefined` for all users
+   * @param owner the user whose approvers may sign; `undefined` for all users
    * @throws ReveilleError `forbidden` unless an active key has signed this
    */
-  function requireVoucher(whose: string | undefined, text: string, voucher: ApproverRequest['voucher']): void {
-    const there = whose === undefined ? [...users()].flatMap(activeOf) : activeOf(whose);
-    const keys = there.flatMap(({ row }) => (row.passkey ? [] : [row.publicKey]));
-    const who = whose === undefined ? 'this executor' : whose;
+  function requireVoucher(owner: string | undefined, text: string, voucher: ApproverRequest['voucher']): void {
+    const approvers = owner === undefined ? [...users()].flatMap(activeOf) : activeOf(owner);
+    const keys = approvers.flatMap(({ row }) => (row.passkey ? [] : [row.publicKey]));
+    const scope = owner === undefined ? 'this executor' : owner;
     if (voucher === undefined)
       throw new ReveilleError(
         'forbidden',
-        `voucher is missing: ${who} already has approvers, and one of them must sign this (${keys.map((key) => `${key.slice(0, 16)}…`).join(', ')})`,
+        `voucher is missing: ${scope} already has approvers, and one of them must sign this (${keys.map((key) => `${key.slice(0, 16)}…`).join(', ')})`,
       );
     if (!keys.includes(voucher.approver))
-      throw new ReveilleError('forbidden', `voucher.approver ${voucher.approver} is not an active approver of ${who}`);
+      throw new ReveilleError(
+        'forbidden',
+        `voucher.approver ${voucher.approver} is not an active approver of ${scope}`,
+      );
     if (!verifySignature(voucher.approver, text, voucher.signature))
       throw new ReveilleError(
         'forbidden',
@@ -303,8 +306,8 @@ export function openRoster({ db, writes, clock, executor, enrollment }: RosterOp
       void count.run(signCountOf(authenticator_data), user, approver),
 
     list(user) {
-      const whose = user === undefined ? users() : [ownerOf(user)];
-      return [...whose].flatMap((each) => rows(each).map(viewOf));
+      const owners = user === undefined ? users() : [ownerOf(user)];
+      return [...owners].flatMap((each) => rows(each).map(viewOf));
     },
 
     resets(user) {

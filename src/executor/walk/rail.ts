@@ -41,7 +41,7 @@ export function createRail(parts: RailParts): ExecutorRail {
 
   const isReadTool = (name: string) => isRead(toolbox.find(name));
 
-  async function walk(run: IntentRun): Promise<void> {
+  async function execute(run: IntentRun): Promise<void> {
     await toolsReady(run);
     let stop: IntentFailure | undefined;
     try {
@@ -63,7 +63,7 @@ export function createRail(parts: RailParts): ExecutorRail {
         await toolsReady(run);
         await draft(run);
       },
-      execute: walk,
+      execute,
     },
     parts,
   );
