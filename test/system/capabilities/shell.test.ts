@@ -185,7 +185,7 @@ describe('the shell', () => {
     const { ended, stdout } = data as { ended?: string; stdout: string };
     assert.equal(ended, 'flood');
     assert.ok(stdout.length < 70_000 && text.length < 200_000);
-    assert.match(stdout, /bytes are left out/);
+    assert.match(stdout, /bytes are omitted/);
   });
 
   test('nothing is run where there are no walls, unless the operator has said so', async (t) => {

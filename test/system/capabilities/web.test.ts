@@ -33,13 +33,13 @@ test('a page comes as text with its links, in pieces where it is long, and says 
   assert.equal((await get('/deep')).isError, false);
   assert.match((await get('/none')).text, /status 404[\s\S]*"none"/);
   const picture = await get('/picture');
-  assert.deepEqual([picture.isError, /is image\/png; only text can be read/.test(picture.text)], [true, true]);
+  assert.deepEqual(
+    [picture.isError, /has the type image\/png; only text can be read/.test(picture.text)],
+    [true, true],
+  );
   const inside = await call('fetch/fetch', { url: `http://127.0.0.1:${port + 1}/` });
   assert.ok(inside.isError);
-  assert.match(
-    inside.text,
-    /127\.0\.0\.1 is an address of this computer: it is not reached; if that is meant, allow 127/,
-  );
+  assert.match(inside.text, /127\.0\.0\.1 is an address of this computer: it is not reached; to reach it, allow 127/);
 });
 
 test('a search asks the engine that was set up, and no other address, also when it is sent on', async (t) => {
