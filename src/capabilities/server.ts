@@ -78,7 +78,7 @@ export function startCapability(options: CapabilityOptions): ServedConnection {
           clock,
           workspace,
           path,
-          isOpen: options.isOpen ?? false,
+          isUnsandboxedAllowed: options.isOpen ?? false,
           isSandboxed: isSandboxed(options.room),
         });
     },
