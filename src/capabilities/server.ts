@@ -78,7 +78,7 @@ export function startCapability(options: CapabilityOptions): ServedConnection {
           clock,
           workspace,
           path,
-          isOpen: options.isUnsandboxedAllowed ?? false,
+          isUnsandboxedAllowed: options.isUnsandboxedAllowed ?? false,
           isSandboxed: isSandboxed(options.sandbox),
         });
     },

@@ -51,17 +51,20 @@ export type ShellOptions = {
   /** The search path for programs. */
   path: string | undefined;
   /** Whether commands may run without a sandbox. */
-  isOpen: boolean;
+  isUnsandboxedAllowed: boolean;
   /** Whether this process runs in a sandbox. */
   isSandboxed: boolean;
 };
 
 /** Adds the tool to a server. */
-export function addShell(server: McpServer, { clock, workspace, path, isOpen, isSandboxed }: ShellOptions): void {
+export function addShell(
+  server: McpServer,
+  { clock, workspace, path, isUnsandboxedAllowed, isSandboxed }: ShellOptions,
+): void {
   /** Commands run one after the other: each ends the processes that it left. */
   let last: Promise<unknown> = Promise.resolve();
   const run = async (given: z.output<typeof schema>, signal: AbortSignal) => {
-    if (!isSandboxed && !isOpen)
+    if (!isSandboxed && !isUnsandboxedAllowed)
       throw new ReveilleError(
         'unavailable',
         'no command was run: the shell has no sandbox here; install bubblewrap, or set REVEILLE_SHELL_WITHOUT_WALLS=1 to run commands as the user of the executor',

@@ -289,7 +289,7 @@ export function parseExecutorConfig(settings: Settings): ExecutorConfig {
     notify,
     chronos,
     agentKeysDir: resolve(read.EXECUTOR_AGENT_KEYS ?? join(dataDirOf(read), 'agent-keys')),
-    separation: read.REVEILLE_SEPARATION,
+    isolation: read.REVEILLE_SEPARATION,
     warnings: [...warningsOf({ token, adminToken, notify, chronos }), ...warnings],
   });
 }

@@ -37,7 +37,7 @@ test('the defaults are loopback, port 8080 and the offline model', () => {
     maxQueued: 1000,
     repeatMs: 86_340_000,
     retryPolicy: { firstMs: 30_000, longestMs: 900_000, giveUpMs: 86_400_000 },
-    separation: 'auto',
+    isolation: 'auto',
     warnings: [],
   });
 });

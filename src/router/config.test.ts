@@ -32,7 +32,7 @@ test('the defaults match the contract', () => {
     adminToken: secrets.ROUTER_ADMIN_TOKEN,
     metricsToken: undefined,
     wakeTimeoutMs: 30_000,
-    separation: 'auto',
+    isolation: 'auto',
     probeIntervalMs: 100,
     repeatMs: 86_340_000,
     orphanSeconds: 60,

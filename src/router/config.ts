@@ -147,7 +147,7 @@ export type RouterConfig = Readonly<{
    */
   dockerHost: string | undefined;
   /** Whether machines run in a sandbox. */
-  separation: IsolationMode;
+  isolation: IsolationMode;
   /** Sentences for the log. */
   warnings: readonly string[];
 }>;
@@ -214,7 +214,7 @@ export function parseRouterConfig(settings: Settings): RouterConfig {
     flyApiToken: values.FLY_API_TOKEN,
     flyApiUrl: values.FLY_API_BASE_URL,
     dockerHost: values.DOCKER_HOST,
-    separation: values.REVEILLE_SEPARATION,
+    isolation: values.REVEILLE_SEPARATION,
     warnings,
   });
 }

@@ -111,7 +111,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     commits,
     awake: (name) => new AwakeRecords(name, { file, commits, log }),
     probe,
-    separation: isolation,
+    isolation,
     reaper,
     environment: options.environment,
     chronosUrl: chronosUrlOf(options) ?? (() => undefined),

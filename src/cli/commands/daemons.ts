@@ -34,7 +34,7 @@ export async function router(context: CliContext): Promise<void> {
   const { startRouter } = await import('../../router/daemon.ts');
   const config = parseRouterConfig(context.settings);
   const { environment, clock } = context;
-  const walls = machineWalls(context, config.separation);
+  const walls = machineWalls(context, config.isolation);
   const { fleetConsole } = await import('../access/fleet-console.ts');
   const pagesOf = config.public.console && fleetConsole(context, config.public);
   await runDaemon(context, 'router', (log) =>

@@ -173,7 +173,7 @@ async function startOwnRouter(
     startRouter({
       config,
       environment,
-      sandbox: machineWalls(context, config.separation),
+      sandbox: machineWalls(context, config.isolation),
       grantedTo: (userId) => (userId === identity.owner ? accessGrants(context) : []),
       version: VERSION,
       clock: context.clock,

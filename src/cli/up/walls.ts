@@ -166,19 +166,19 @@ export function accessGrants({ home, settings }: Placed): Grant[] {
 /** The sandbox of Neo's MCP servers. */
 export function neoWalls(
   context: Placed,
-  { dataDir, tools, isolation: separation }: Pick<NeoConfig, 'dataDir' | 'tools' | 'separation'>,
+  { dataDir, tools, isolation }: Pick<NeoConfig, 'dataDir' | 'tools' | 'isolation'>,
 ): Sandbox {
-  return serverWalls(context, separation, [tools?.workspace, spillFolderPath(dataDir)]);
+  return serverWalls(context, isolation, [tools?.workspace, spillFolderPath(dataDir)]);
 }
 
 /** The sandbox of the executor's MCP servers. */
 export function executorWalls(
   context: Placed,
-  places: Pick<ExecutorConfig, 'dataDir' | 'workspace' | 'agentKeysDir' | 'separation'>,
+  places: Pick<ExecutorConfig, 'dataDir' | 'workspace' | 'agentKeysDir' | 'isolation'>,
 ): Sandbox {
-  const { dataDir, workspace, agentKeysDir, isolation: separation } = places;
+  const { dataDir, workspace, agentKeysDir, isolation } = places;
   const folders = [context.settings.LEDGER_DATA_DIR, workspace, spillFolderPath(dataDir)];
-  return serverWalls(context, separation, folders, [agentKeysDir]);
+  return serverWalls(context, isolation, folders, [agentKeysDir]);
 }
 
 /**

@@ -11,7 +11,7 @@ export const CLARIFY = 'clarify';
 export const SUBMIT_SCHEMA: ToolSchema = {
   name: SUBMIT,
   description:
-    'Hands in the compiled intent. It is checked: what is wrong comes back to you with the reason. Every call of a tool that is not for lookups is shown to a person before it is made.',
+    'Submits the compiled intent. It is checked, and problems are returned to you with the reason. Every call of a tool that is not for lookups is shown to a person before it is made.',
   parameters: {
     type: 'object',
     properties: {

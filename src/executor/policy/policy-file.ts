@@ -123,16 +123,16 @@ const rule = z
         message: 'must be another name: receipts use this one for decisions without a rule',
       });
     if (unattended && effect !== 'allow')
-      context.addIssue({ code: 'custom', path: ['unattended'], message: 'makes sense only where the effect is allow' });
+      context.addIssue({ code: 'custom', path: ['unattended'], message: 'is allowed only with the effect allow' });
     if (limits && effect === 'deny')
-      context.addIssue({ code: 'custom', path: ['limits'], message: 'makes no sense where the effect is deny' });
+      context.addIssue({ code: 'custom', path: ['limits'], message: 'is not allowed with the effect deny' });
     if (effect !== 'allow') return;
     for (const [place, { optional }] of Object.entries(args))
       if (optional)
         context.addIssue({
           code: 'custom',
           path: ['args', place, 'optional'],
-          message: 'makes no sense where the effect is allow: what is allowed has to be there',
+          message: 'is not allowed with the effect allow: an allowed argument must be present',
         });
   });
 
@@ -150,7 +150,7 @@ const quietWindow = z
       context.addIssue({
         code: 'custom',
         path: ['to'],
-        message: 'must differ from from, or it would be quiet for ever',
+        message: 'must differ from from; equal times would make every hour quiet',
       });
   });
 

@@ -13,7 +13,7 @@ const UTC = 'must be an instant in UTC with milliseconds, such as 2026-06-15T08:
 
 const instant = z.string().refine(isWrittenInstant, UTC);
 const args = z.record(z.string(), z.unknown());
-// A record's schema would let a member of the name __proto__ pass, whatever its value is.
+// A record schema accepts a member named __proto__ with any value.
 const hashes = z.custom<Readonly<Record<string, string>>>(
   (value) =>
     args.safeParse(value).success && Object.values(value as object).every((hash) => sha256.safeParse(hash).success),

@@ -379,7 +379,7 @@ export class CheckedChain {
   #state: AnyChainState = EMPTY_STATE;
   #order: PlanOrder | undefined;
 
-  /** @param intentId what the receipt says that it is about */
+  /** @param intentId the receipt's own intent id */
   constructor(intentId: string) {
     this.#intentId = intentId;
   }

@@ -104,7 +104,7 @@ type FunctionTool = Extract<ProviderTools[number], { type: 'function' }>;
 
 /** The tool options of a request. */
 export function toolOptionsOf(
-  { tools = [], textOnly: wordsOnly = false }: Pick<ModelRequest, 'tools' | 'wordsOnly'>,
+  { tools = [], textOnly: wordsOnly = false }: Pick<ModelRequest, 'tools' | 'textOnly'>,
   { canForbidCalls }: ProviderTraits,
 ): Pick<LanguageModelV4CallOptions, 'tools' | 'toolChoice'> {
   if (tools.length === 0) return {};

@@ -1,7 +1,7 @@
 /**
  * The sandbox of started programs. The system is read-only for them, other users' files are hidden, and only named
  * folders are writable. {@link viewOf} decides what a program sees. bubblewrap enforces it on Linux, `sandbox-exec` on
- * macOS, and nothing on other systems (docs/decisions/0019-separation.md).
+ * macOS, and nothing on other systems (docs/concepts/isolation.md).
  */
 import { execFile } from 'node:child_process';
 import { realpathSync, statSync } from 'node:fs';

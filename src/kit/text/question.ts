@@ -58,7 +58,7 @@ export type Change = { readonly what: string; readonly from: string; readonly to
  *
  * @returns `undefined` unless the output has `before` and `after` with records of the same members
  */
-export function changesOf({ output: words }: Pick<DryRun, 'words'>): Change[] | undefined {
+export function changesOf({ output: words }: Pick<DryRun, 'output'>): Change[] | undefined {
   let output: unknown;
   try {
     output = JSON.parse(words.join('\n'));

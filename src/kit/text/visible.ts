@@ -33,7 +33,7 @@ export type MarkedPart = { readonly text: string; readonly isEscaped: boolean };
 export function marked(text: string): MarkedPart[] {
   // The text cannot contain these two characters, because they are in the table.
   const parts = laidOut(text, (character) => `\u0001${braced(character)}\u0002`).split(/\u0001(.*?)\u0002/su);
-  return parts.flatMap((part, at) => (part === '' ? [] : [{ text: part, isOdd: at % 2 === 1 }]));
+  return parts.flatMap((part, at) => (part === '' ? [] : [{ text: part, isEscaped: at % 2 === 1 }]));
 }
 
 /** Plain ASCII: every other character is written by its code point. */

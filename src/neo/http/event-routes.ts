@@ -58,7 +58,7 @@ type EventRoutesOptions = {
   clock: Clock;
   log: Logger;
   /** Counts the followers, who can answer gates. */
-  approvers: Pick<Approvers, 'enter'> | undefined;
+  approvers: Pick<Approvers, 'addStream'> | undefined;
   /** Knows the waiting gates. */
   executor: Pick<ExecutorLink, 'openGates'> | undefined;
 };

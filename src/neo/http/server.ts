@@ -31,7 +31,7 @@ export type NeoServerOptions = {
   /** The model's tools, and the receiver of answers to the executor's questions. */
   capabilities: Pick<Capabilities, 'describe' | 'executor'>;
   /** Counts the followers of the events. */
-  approvers?: Pick<Approvers, 'enter'> | undefined;
+  approvers?: Pick<Approvers, 'addStream'> | undefined;
   feed: EventFeed;
   /** Called for each prompt of a person. */
   onPrompt?: ((at: number) => void) | undefined;

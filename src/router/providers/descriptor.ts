@@ -28,7 +28,7 @@ export type ProviderParts = {
   /** The record of the machines that an earlier router left awake. */
   awake(provider: string): AwakeRecords;
   probe: HealthProbe;
-  separation: Isolation;
+  isolation: Isolation;
   reaper: Reaper;
   environment: Readonly<Record<string, string | undefined>>;
   chronosUrl: () => string | undefined;
