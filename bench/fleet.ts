@@ -3,7 +3,7 @@
  * and with two. Prints; the figures stand in bench/findings.md.
  */
 import { parseArgs } from 'node:util';
-import { spread } from '../src/chronos/store/postgres/spread.ts';
+import { reshard } from '../src/chronos/store/postgres/reshard.ts';
 import { systemClock } from '../src/kit/clock/clock.ts';
 import { silentLogger } from '../src/kit/log/log.ts';
 import { CitusCluster, noCitus } from '../test/support/postgres/citus.ts';
@@ -92,7 +92,7 @@ try {
   for (const workers of missing === undefined ? [1, 2] : []) {
     const cluster = await CitusCluster.start(workers);
     try {
-      await spread({ uri: cluster.uri, buckets: 16, citus: true, clock: systemClock, log: silentLogger });
+      await reshard({ uri: cluster.uri, buckets: 16, citus: true, clock: systemClock, log: silentLogger });
       const title = `Citus, ${workers} worker${workers === 1 ? '' : 's'}`;
       await compare(bench, { [title]: reveilleOnCitus(bench, cluster) }, 'burst');
     } finally {

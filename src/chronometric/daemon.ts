@@ -8,7 +8,7 @@ import { startHeartbeat } from './state/heartbeat.ts';
 import { openState } from './state/open-state.ts';
 import { REAL_BREAK_MS } from './state/state.ts';
 import { createToolCalls, type ToolCalls } from './tool-calls.ts';
-import { occasionOf, usableTime } from './tools/occasion.ts';
+import { callContextOf, usableTime } from './tools/call-context.ts';
 import { viewDay, viewWeek } from './view/day-view.ts';
 
 export type ChronometricParts = {
@@ -86,7 +86,7 @@ export function openChronometric(parts: ChronometricParts): Chronometric {
     },
     async view(name) {
       await profile.ready();
-      const occasion = occasionOf(usableTime(clock.now()), machineZone(), profile.read());
+      const occasion = callContextOf(usableTime(clock.now()), machineZone(), profile.read());
       return name === 'today' ? viewDay(state, occasion) : viewWeek(state, occasion);
     },
     async close() {

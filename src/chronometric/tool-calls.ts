@@ -13,7 +13,7 @@ import type { LateProfile } from './late-profile.ts';
 import { type ChronometricState, REAL_BREAK_MS } from './state/state.ts';
 import { type Arguments, readIntent, readSummary, readThreshold } from './tools/arguments.ts';
 import { breakRequest } from './tools/break-request.ts';
-import { type Occasion, occasionOf, usableTime } from './tools/occasion.ts';
+import { type CallContext, callContextOf, usableTime } from './tools/call-context.ts';
 import { overlapError, overlapOf, sessionEnded, sessionStarted } from './tools/sessions.ts';
 import { type Known, timeContext } from './tools/time-context.ts';
 
@@ -39,7 +39,7 @@ const NO_CONSENT: IdleStatus = { consent_granted: false, hyperfocus_signal: 'unk
  */
 export function idleStatus(
   reading: IdleReading,
-  occasion: Pick<Occasion, 'now' | 'timezone'> | undefined,
+  occasion: Pick<CallContext, 'now' | 'timezone'> | undefined,
   lastPromptAt: number | undefined,
 ): IdleStatus {
   if ('unavailable' in reading)
@@ -91,7 +91,7 @@ function attempt<T>(look: () => T, onFailure: (error: ReveilleError | Chronometr
 }
 
 export function createToolCalls({ state, profile, idle, clock, machineZone }: ToolParts): ToolCalls {
-  const occasionNow = () => occasionOf(usableTime(clock.now()), machineZone(), profile.read());
+  const occasionNow = () => callContextOf(usableTime(clock.now()), machineZone(), profile.read());
 
   /** The known data, and the reason when there is none. */
   function known(): Known {
@@ -116,7 +116,7 @@ export function createToolCalls({ state, profile, idle, clock, machineZone }: To
     }
   }
 
-  function start(occasion: Occasion, intent: string) {
+  function start(occasion: CallContext, intent: string) {
     try {
       return state.start(intent, occasion.now, overlapOf(occasion));
     } catch (thrown) {
@@ -126,7 +126,7 @@ export function createToolCalls({ state, profile, idle, clock, machineZone }: To
     }
   }
 
-  function run(name: Exclude<ChronometricTool, 'idle_status'>, given: Arguments, occasion: Occasion): ToolAnswer {
+  function run(name: Exclude<ChronometricTool, 'idle_status'>, given: Arguments, occasion: CallContext): ToolAnswer {
     switch (name) {
       case 'get_time_context':
         return plain(timeContext(occasion, known()));

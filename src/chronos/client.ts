@@ -6,7 +6,7 @@
  */
 import { z } from 'zod';
 import { type Clock, systemClock } from '../kit/clock/clock.ts';
-import { type LimitedCall, type Call, callOf, checkToken, createCaller, withinTime } from '../kit/http/caller.ts';
+import { type Call, callOf, checkToken, createCaller, type LimitedCall, withinTime } from '../kit/http/caller.ts';
 import { headerSafe } from '../kit/http/exchange.ts';
 import {
   challengeMessage,

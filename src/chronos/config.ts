@@ -1,6 +1,13 @@
 /** chronosd's configuration (docs/contracts.md §11): parsed once, at the edge. */
 import { z } from 'zod';
-import { type ListenerSettings, listenerSettings, hostNames, isLoopback, parseListenerSettings, refuseSharedSecrets } from '../kit/http/listener-settings.ts';
+import {
+  hostNames,
+  isLoopback,
+  type ListenerSettings,
+  listenerSettings,
+  parseListenerSettings,
+  refuseSharedSecrets,
+} from '../kit/http/listener-settings.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import {
   parseSettings,

@@ -9,14 +9,14 @@ import { type ChronosConfig, missingSecrets } from './config.ts';
 import { Absence } from './dispatch/absence.ts';
 import { Dispatcher, type FireReport } from './dispatch/dispatcher.ts';
 import { createHttpWaker } from './dispatch/http-waker.ts';
-import { type FloodBounds, Floods } from './http/floods.ts';
+import { Admission, type AdmissionSettings } from './http/admission.ts';
 import { startChronosServer } from './http/server.ts';
 import { createMetrics } from './metrics.ts';
-import { KeyRing } from './receipts/key-ring.ts';
 import { startRetention } from './retention.ts';
 import { type EventualStore, openEventually } from './store/eventual-store.ts';
 import { openSqliteStore } from './store/sqlite/store.ts';
 import type { ComputerWakes } from './store/store.ts';
+import { KeyRing } from './turn-reports/key-ring.ts';
 
 /** How long the router may take for one wake (docs/contracts.md §3). */
 const WAKE_TIMEOUT_MS = 60_000;
@@ -30,7 +30,7 @@ export type ChronosOptions = {
   /** Called after every attempt at a delivery. */
   onFire?: (report: FireReport) => void;
   /** Nothing fires before this resolves; alarms are accepted meanwhile. */
-  heldUntil?: Promise<void>;
+  startAfter?: Promise<void>;
 };
 
 export type RunningChronos = {
@@ -39,7 +39,7 @@ export type RunningChronos = {
   /**
    * When alarms with `wake_computer` need the computer awake. Empty on PostgreSQL, which belongs to no single computer.
    */
-  wakings(after: number): Promise<ComputerWakes>;
+  computerWakes(after: number): Promise<ComputerWakes>;
   /**
    * Stops claiming, lets running deliveries finish, closes the server, then the store. A second call returns the same
    * promise.
@@ -52,7 +52,7 @@ type StoreOptions = Pick<ChronosOptions, 'config' | 'clock' | 'log'> & { onRemot
 const MIB = 1024 * 1024;
 
 /** The limits from the settings; a setting of 0 removes its limit. */
-function admissionSettings(config: ChronosConfig): FloodBounds {
+function admissionSettings(config: ChronosConfig): AdmissionSettings {
   const bounded = (setting: number) => (setting === 0 ? Number.MAX_SAFE_INTEGER : setting);
   return {
     challenges: {
@@ -73,14 +73,14 @@ function admissionSettings(config: ChronosConfig): FloodBounds {
 }
 
 /** The store that the configuration names: PostgreSQL when there is a URI, otherwise a file in the data folder. */
-async function openStore({ config, clock, log, onRemoteDue: onHint }: StoreOptions): Promise<EventualStore> {
+async function openStore({ config, clock, log, onRemoteDue }: StoreOptions): Promise<EventualStore> {
   const { CHRONOS_POSTGRES_URI: uri, CHRONOS_POSTGRES_POOL: poolSize, CHRONOS_POSTGRES_BUCKETS: buckets } = config;
   if (uri === undefined) {
     const store = openSqliteStore({ path: join(config.CHRONOS_DATA_DIR, 'chronos.db'), clock, log });
     return { store, opened: Promise.resolve() };
   }
   const { openPostgresStore } = await import('./store/postgres/store.ts');
-  const options = { uri, clock, log, poolSize, buckets, onHint, prefers: 'rendezvous' as const };
+  const options = { uri, clock, log, poolSize, buckets, onRemoteDue, prefers: 'rendezvous' as const };
   return openEventually((onOutdated) => openPostgresStore({ ...options, onOutdated }), { clock, log });
 }
 
@@ -90,14 +90,20 @@ async function openStore({ config, clock, log, onRemoteDue: onHint }: StoreOptio
  * @throws ReveilleError when the data is in use, damaged or of a newer version, PostgreSQL must be repaired first, or
  *   the address is taken
  */
-export async function startChronos({ config, clock, log, onFire, heldUntil }: ChronosOptions): Promise<RunningChronos> {
+export async function startChronos({
+  config,
+  clock,
+  log,
+  onFire,
+  startAfter,
+}: ChronosOptions): Promise<RunningChronos> {
   for (const name of missingSecrets(config))
     log.warn({ variable: name }, `${name} is not set; running without it (CHRONOS_DEV=1)`);
   const { store: bare, opened } = await openStore({
     config,
     clock,
     log,
-    onRemoteDue: (dueAt) => dispatcher.hint(dueAt),
+    onRemoteDue: (dueAt) => dispatcher.notifyDue(dueAt),
   });
   // All replicas use their store's clock, so they agree about due occurrences.
   const storeClock: Clock = {
@@ -106,7 +112,7 @@ export async function startChronos({ config, clock, log, onFire, heldUntil }: Ch
     after: (delayMs, callback) => clock.after(delayMs, callback),
   };
   const absence = new Absence(config.CHRONOS_POSTGRES_URI ? undefined : config.CHRONOS_DATA_DIR, clock, log);
-  const admission = new Floods(admissionSettings(config), bare, clock);
+  const admission = new Admission(admissionSettings(config), bare, clock);
   let server: Awaited<ReturnType<typeof startChronosServer>> | undefined;
   const metrics = createMetrics({
     clock: storeClock,
@@ -155,7 +161,7 @@ export async function startChronos({ config, clock, log, onFire, heldUntil }: Ch
       log,
       clock,
       ready: () => store.ping().then(() => ({ ready: true })),
-      receipts: new KeyRing({
+      turnReportKeys: new KeyRing({
         ask: routerKeys({ wakeUrl: config.CHRONOS_ROUTER_WAKE_URL, token: config.CHRONOS_WAKE_TOKEN, clock }),
         clock,
       }),
@@ -169,7 +175,7 @@ export async function startChronos({ config, clock, log, onFire, heldUntil }: Ch
               maxFailures: config.CHRONOS_MAX_FAILURES,
               maxActiveAlarms: config.CHRONOS_MAX_ACTIVE_ALARMS,
             },
-            floods: admission,
+            admission,
             onRefused: (bound) => metrics.refused(bound),
             auth: {
               transportToken: config.CHRONOS_TOKEN,
@@ -179,7 +185,7 @@ export async function startChronos({ config, clock, log, onFire, heldUntil }: Ch
               principalTtlSeconds: config.CHRONOS_TOKEN_TTL_SECONDS,
               enrollment: config.CHRONOS_ENROLLMENT,
             },
-            onDue: (dueAt) => dispatcher.hint(dueAt),
+            onDue: (dueAt) => dispatcher.notifyDue(dueAt),
           }
         : undefined,
     });
@@ -193,7 +199,7 @@ export async function startChronos({ config, clock, log, onFire, heldUntil }: Ch
   /** Releases leases of a killed process early, so that its work does not wait for them. */
   const releaseOldLeases = async () => {
     try {
-      const attempts = await store.endLeasesOfTheDead(store.now());
+      const attempts = await store.endOrphanedLeases(store.now());
       if (attempts > 0) log.info({ attempts }, 'an earlier process left running deliveries; they are retried now');
     } catch (error) {
       log.warn({ err: error }, 'leases of an earlier process could not be ended; each ends when it expires');
@@ -229,11 +235,11 @@ export async function startChronos({ config, clock, log, onFire, heldUntil }: Ch
   };
   let closed: Promise<void> | undefined;
   // Without PostgreSQL the daemon runs, not ready, and starts when PostgreSQL is reachable.
-  void Promise.all([opened, heldUntil]).then(begin);
+  void Promise.all([opened, startAfter]).then(begin);
   return {
     port: server.port,
     url: server.url,
-    wakings: async (after) => (await bare.wakings?.(after)) ?? {},
+    computerWakes: async (after) => (await bare.computerWakes?.(after)) ?? {},
     close() {
       closed ??= close();
       return closed;

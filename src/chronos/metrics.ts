@@ -225,8 +225,8 @@ export function createMetrics({
           lostLeases.inc(results.filter((result) => result === 'lost_lease').length);
           return results;
         },
-        async recordReceipts(report) {
-          const fresh = await counted('record_receipts', watched.recordReceipts(report));
+        async recordTurnReports(report) {
+          const fresh = await counted('record_receipts', watched.recordTurnReports(report));
           const finished = report.reports.find(({ stage }) => stage === 'turn_finished');
           if (finished?.outcome && fresh?.has('turn_finished')) turns.inc({ outcome: finished.outcome });
           return fresh;

@@ -20,7 +20,7 @@ test('attempts and turn reports are pruned by one age and alarms by another, eac
   const store = {
     now: () => clock.now(),
     pruneAttempts: prune('pruneAttempts'),
-    pruneReceipts: prune('pruneReceipts'),
+    pruneTurnReports: prune('pruneReceipts'),
     pruneAlarms: prune('pruneAlarms'),
   } as AlarmStore;
   const stop = startRetention(store, { ledgerDays: 30, alarmDays: 90, clock, log: silentLogger });

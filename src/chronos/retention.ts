@@ -51,7 +51,7 @@ export function startRetention(
   };
   const round = async () => {
     await prune((request) => store.pruneAttempts(request), { days: ledgerDays, limit: ROWS_AT_ONCE });
-    await prune((request) => store.pruneReceipts(request), { days: ledgerDays, limit: ROWS_AT_ONCE });
+    await prune((request) => store.pruneTurnReports(request), { days: ledgerDays, limit: ROWS_AT_ONCE });
     await prune((request) => store.pruneAlarms(request), { days: alarmDays, limit: ALARMS_AT_ONCE });
   };
   const run = async () => {

@@ -1,7 +1,7 @@
 /** An alarm in a few words: what it is called, when it rings, how it stands. */
 import { html } from 'hono/html';
 import { formatDuration } from '../kit/clock/duration.ts';
-import { usesWallClock, seriesText } from '../kit/phrase/series-text.ts';
+import { seriesText, usesWallClock } from '../kit/phrase/series-text.ts';
 import { plainWakeError } from '../kit/text/wake-error.ts';
 import type { AlarmView } from '../wire/alarm.ts';
 import { parseInstant } from '../wire/rfc3339.ts';
@@ -16,7 +16,10 @@ export const nameOf = ({ label, wake_message: words }: Pick<AlarmView, 'label' |
   brief(label === '' ? words : label, most);
 
 /** `every weekday at 09:00 in Europe/Berlin`, `once`. */
-export function scheduleWords(alarm: Pick<AlarmView, 'kind' | 'cron_expr' | 'timezone' | 'fire_at'>, here: LocalContext): Html {
+export function scheduleWords(
+  alarm: Pick<AlarmView, 'kind' | 'cron_expr' | 'timezone' | 'fire_at'>,
+  here: LocalContext,
+): Html {
   const { kind, cron_expr: cron = '', timezone = 'UTC', fire_at } = alarm;
   const at = instantOf(fire_at);
   if (kind === 'once') return at === undefined ? html`once` : html`once, ${absolute(at, here)}`;

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import type { z } from 'zod';
 import { type Clock, systemClock, wait } from '../kit/clock/clock.ts';
-import { type LimitedCall, type Call, callOf, createCaller, type Daemon, withinTime } from '../kit/http/caller.ts';
+import { type Call, callOf, createCaller, type Daemon, type LimitedCall, withinTime } from '../kit/http/caller.ts';
 import { joinUrl, openStream } from '../kit/http/exchange.ts';
 import { shellWord } from '../kit/identity/private-file.ts';
 import type { ApproverList, ApproverRequest, ApproverView, RevocationRequest } from '../wire/approver.ts';

@@ -1,18 +1,24 @@
 /** The executor's configuration (docs/contracts.md §11). */
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
-import { type ListenerSettings, listenerSettings, hostNames, isLoopback, parseListenerSettings } from '../kit/http/listener-settings.ts';
+import {
+  hostNames,
+  isLoopback,
+  type ListenerSettings,
+  listenerSettings,
+  parseListenerSettings,
+} from '../kit/http/listener-settings.ts';
 import { type ModelConfig, modelSettings, parseModelConfig } from '../kit/model/settings.ts';
 import type { IsolationMode } from '../kit/process/isolation.ts';
 import { bundledPolicy } from '../mcp-host/bundled-programs.ts';
 import { type HostLimits, limitSettings, parseLimits } from '../mcp-host/limits.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import {
+  isolationSetting,
   parseSettings,
   portSetting,
   type Settings,
   secretSetting,
-  isolationSetting,
   switchSetting,
   urlSetting,
   wholeNumber,

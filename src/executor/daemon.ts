@@ -13,13 +13,13 @@ import type { Settings } from '../wire/settings.ts';
 import { type BackgroundToolbox, backgroundToolbox } from './background-toolbox.ts';
 import { type Compiler, offlineCompiler } from './compile/compiler.ts';
 import type { ExecutorConfig } from './config.ts';
+import { createRail } from './execution/rail.ts';
 import { startExecutorServer } from './http/server.ts';
 import { openJournal } from './journal/journal.ts';
 import { createExecutorOutbox } from './outbox/outbox.ts';
 import { type ReadPolicy, readPolicy } from './policy/read-policy.ts';
 import { loadSigningKey } from './receipt/signing-key.ts';
 import type { Toolbox } from './tools/toolbox.ts';
-import { createRail } from './execution/rail.ts';
 
 /** How long a drain waits for calls in progress; the next start reconciles the rest. */
 const DRAIN_MS = 10_000;

@@ -157,7 +157,8 @@ export function proposeClass(name: string, annotations: Readonly<Record<string, 
   if (!isPlain) return { proposedClass: 'escalate', reason: 'its name has letters that may look like others' };
   if (annotations?.destructiveHint === true && annotations.readOnlyHint !== true)
     return { proposedClass: 'escalate', reason: 'its server calls it destructive' };
-  if (annotations?.readOnlyHint !== true) return { proposedClass: 'escalate', reason: 'its server does not call it read-only' };
+  if (annotations?.readOnlyHint !== true)
+    return { proposedClass: 'escalate', reason: 'its server does not call it read-only' };
   const [first = ''] = words;
   if (!READ_VERBS.has(first)) return { proposedClass: 'escalate', reason: 'its name is not that of a read' };
   return { proposedClass: 'read', reason: `its name begins with "${first}" and its server calls it read-only` };

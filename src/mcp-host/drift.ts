@@ -52,7 +52,8 @@ export function offeredBeforeStart(
 /** Whether servers are started at once, so that they can be compared before the daemon reports ready. */
 export function hasServersToStart(files: LockedManifest): boolean {
   return files.manifest.servers.some(
-    (spec) => spec.unmetNeed === undefined && spec.missing.length === 0 && offeredBeforeStart(spec, files) === undefined,
+    (spec) =>
+      spec.unmetNeed === undefined && spec.missing.length === 0 && offeredBeforeStart(spec, files) === undefined,
   );
 }
 

@@ -140,7 +140,9 @@ describe('a manifest with mistakes', () => {
   });
 
   test('in its syntax is refused at its position', () => {
-    assert.deepEqual(refusal('{\n  "servers": [],\n}'), ['3:1: this is not JSON: a trailing comma before } is not allowed']);
+    assert.deepEqual(refusal('{\n  "servers": [],\n}'), [
+      '3:1: this is not JSON: a trailing comma before } is not allowed',
+    ]);
     assert.deepEqual(refusal('{ "servers": [] '), [
       '1:17: this is not JSON: expected a comma or }; the text is incomplete',
     ]);

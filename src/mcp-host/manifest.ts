@@ -5,7 +5,12 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { JsonSyntaxError, type JsonPosition, type PositionedJson, readJsonWithPositions } from '../kit/json/strict-json.ts';
+import {
+  type JsonPosition,
+  JsonSyntaxError,
+  type PositionedJson,
+  readJsonWithPositions,
+} from '../kit/json/strict-json.ts';
 import { inheritedVariables, isWithheldFromServers } from '../kit/process/inherited-variables.ts';
 import { isProgram } from '../kit/process/program.ts';
 import type { SandboxView } from '../kit/process/view.ts';

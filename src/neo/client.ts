@@ -6,8 +6,8 @@
 import type { Dispatcher } from 'undici';
 import type { z } from 'zod';
 import { type Clock, systemClock } from '../kit/clock/clock.ts';
-import { type LimitedCall, type Call, callOf, createCaller, type Daemon, withinTime } from '../kit/http/caller.ts';
-import { joinUrl, type Exchange, exchange, reasonOf } from '../kit/http/exchange.ts';
+import { type Call, callOf, createCaller, type Daemon, type LimitedCall, withinTime } from '../kit/http/caller.ts';
+import { type Exchange, exchange, joinUrl, reasonOf } from '../kit/http/exchange.ts';
 import type { GateAnswer } from '../wire/executor.ts';
 import { encodeJson, type RawJson } from '../wire/json.ts';
 import type { PersonChat } from '../wire/person.ts';

@@ -1,17 +1,23 @@
 /** Neo's configuration (docs/contracts.md §11). */
 import { join } from 'node:path';
 import { z } from 'zod';
-import { type ListenerSettings, listenerSettings, hostNames, isLoopback, parseListenerSettings } from '../kit/http/listener-settings.ts';
+import {
+  hostNames,
+  isLoopback,
+  type ListenerSettings,
+  listenerSettings,
+  parseListenerSettings,
+} from '../kit/http/listener-settings.ts';
 import { type ModelConfig, modelSettings, parseModelConfig } from '../kit/model/settings.ts';
 import type { IsolationMode } from '../kit/process/isolation.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { REPEAT_SECONDS, REPEAT_SECONDS_MAX } from '../wire/fire-id.ts';
 import {
+  isolationSetting,
   parseSettings,
   portSetting,
   type Settings,
   secretSetting,
-  isolationSetting,
   switchSetting,
   urlSetting,
   wholeNumber,

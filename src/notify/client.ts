@@ -8,11 +8,11 @@ import { ApprovalLinks } from './approval-link.ts';
 import type { ChannelTools } from './channels/channel.ts';
 import { CHANNELS, type ChannelName, readSpec } from './channels/channels.ts';
 import { GUARD_WORDS, linkSecret, vapidOf } from './daemon.ts';
-import type { ToldKind } from './news.ts';
+import type { NotificationKind } from './news.ts';
 import { type Channel, NotifyStore } from './store.ts';
 
 /** The default kinds: all except fires. */
-export const DEFAULT_TOLD: readonly ToldKind[] = ['approvals', 'failures', 'missed'];
+export const DEFAULT_KINDS: readonly NotificationKind[] = ['approvals', 'failures', 'missed'];
 
 export type ChannelWish = {
   readonly user: string;
@@ -21,7 +21,7 @@ export type ChannelWish = {
   readonly name?: string | undefined;
   /** The destination; its form depends on the kind. */
   readonly spec: unknown;
-  readonly told?: readonly ToldKind[] | undefined;
+  readonly told?: readonly NotificationKind[] | undefined;
   readonly quiet?: unknown;
   readonly quietAll?: boolean | undefined;
 };
@@ -33,7 +33,7 @@ export type ChannelView = {
   readonly name: string;
   readonly kind: ChannelName;
   readonly place: string;
-  readonly told: readonly ToldKind[];
+  readonly told: readonly NotificationKind[];
   readonly quiet?: Channel['quiet'];
   readonly quiet_all?: true;
   readonly paused?: true;
@@ -68,7 +68,7 @@ export class NotifyDesk {
    *
    * @throws ReveilleError `invalid_request` naming the problem, `conflict` for a name in use
    */
-  add({ user, kind, name, spec, told = DEFAULT_TOLD, quiet, quietAll = false }: ChannelWish): ChannelView {
+  add({ user, kind, name, spec, told = DEFAULT_KINDS, quiet, quietAll = false }: ChannelWish): ChannelView {
     const read = readSpec(kind, spec, { http: this.#http });
     const hours = quiet === undefined ? undefined : parseOrThrow(quietHoursSchema, quiet);
     const called = name ?? this.#freeName(user, kind);

@@ -11,8 +11,8 @@ import type { IntentView } from '../wire/intent-view.ts';
  * Kinds of news. `approvals`: a question waits. `failures`: a turn or an intent failed, or a wake cannot be delivered.
  * `missed`: an occurrence was missed, or a fire replaces missed ones. `rings`: every fire, and the agent's reply.
  */
-export const TOLD_KINDS = ['approvals', 'failures', 'missed', 'rings'] as const;
-export type ToldKind = (typeof TOLD_KINDS)[number];
+export const NOTIFICATION_KINDS = ['approvals', 'failures', 'missed', 'rings'] as const;
+export type NotificationKind = (typeof NOTIFICATION_KINDS)[number];
 
 /** A question at the executor, with the fields that an answer needs. */
 export type Question = {
@@ -29,7 +29,7 @@ export type News = {
   /** Unique for this user, and the same whenever the event is found again. */
   readonly key: string;
   /** A channel gets the event if it has one of these kinds. */
-  readonly kinds: readonly ToldKind[];
+  readonly kinds: readonly NotificationKind[];
   /** Time of the event, epoch milliseconds. */
   readonly at: number;
   /** One line. */
@@ -70,7 +70,7 @@ function ringNews(alarm: AlarmView, fire: FireView): News | undefined {
   const common = { about: { alarm_id: alarm.id, fire_id }, at: Date.parse(accepted_at ?? finished_at) };
   if (outcome === 'delivered') {
     const stands = missed_count > 0 ? `, for ${missed_count} missed` : '';
-    const kinds: ToldKind[] = missed_count > 0 ? ['rings', 'missed'] : ['rings'];
+    const kinds: NotificationKind[] = missed_count > 0 ? ['rings', 'missed'] : ['rings'];
     const text = `${formatLateness(lateness_ms, late_because)}${stands}\n${alarm.wake_message}`;
     return { ...common, key: `rang ${fire_id}`, kinds, title: `Rang: ${name}`, text: shownText(text) };
   }

@@ -6,9 +6,9 @@ import type { News } from './news.ts';
 import { type Channel, type ChannelRow, channelOf, type NotifyStore, notificationId } from './store.ts';
 
 /** The content: news, or a summary. */
-export type Told = Omit<News, 'kinds'> & { readonly kinds: Message['kinds'] };
+export type NotificationContent = Omit<News, 'kinds'> & { readonly kinds: Message['kinds'] };
 
-export type Outgoing = OutboxItem & { readonly channel: Channel; readonly told: Told };
+export type Outgoing = OutboxItem & { readonly channel: Channel; readonly told: NotificationContent };
 
 /** With this many pending notifications, deferred ones stay deferred. */
 const CROWD = 50;
@@ -18,7 +18,12 @@ const SUMMARY_LINES = 30;
 type HeldRow = { seq: number; id: string; news: string; created_at: number };
 
 /** One notification for several events. Pure. */
-export function summaryOf(news: readonly Told[], key: string, now: number, zone: string): Told {
+export function summaryOf(
+  news: readonly NotificationContent[],
+  key: string,
+  now: number,
+  zone: string,
+): NotificationContent {
   const lines = news.map(({ at, title }) => `${calendarTime(at, { now, zone })}  ${title}`);
   const left = lines.length - SUMMARY_LINES;
   const more = left > 0 ? [`and ${left} more; see: reveille log`] : [];
@@ -57,8 +62,8 @@ export function outgoingOf(
             WHERE channel_id = ? AND state = 'held' AND due_at <= ? ORDER BY seq`)
       .all(channelId, now) as unknown as HeldRow[];
     const free = store.sql(`UPDATE notifications SET state = 'waiting', due_at = :now WHERE id = :id`);
-    const held = rows.map((row) => ({ row, told: JSON.parse(row.news) as Told }));
-    const isAlone = ({ told }: { told: Told }) => told.question !== undefined;
+    const held = rows.map((row) => ({ row, told: JSON.parse(row.news) as NotificationContent }));
+    const isAlone = ({ told }: { told: NotificationContent }) => told.question !== undefined;
     for (const { row } of held.filter(isAlone)) free.run({ id: row.id, now });
     const others = held.filter((one) => !isAlone(one));
     if (others.length === 1) free.run({ id: others[0]!.row.id, now });
@@ -111,7 +116,7 @@ export function outgoingOf(
       })[];
       return rows.map((row) => ({
         ...{ id: row.notification, attempts: row.attempts },
-        ...{ channel: channelOf(row), told: JSON.parse(row.news) as Told },
+        ...{ channel: channelOf(row), told: JSON.parse(row.news) as NotificationContent },
       }));
     },
     nextDue() {

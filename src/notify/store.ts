@@ -11,7 +11,7 @@ import { openDatabase, type SqliteFile } from '../kit/sqlite/open.ts';
 import { type QuietHours, quietHoursSchema } from '../wire/budget.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { ChannelName } from './channels/channels.ts';
-import type { News, ToldKind } from './news.ts';
+import type { News, NotificationKind } from './news.ts';
 
 export type Channel = {
   readonly id: string;
@@ -20,7 +20,7 @@ export type Channel = {
   readonly kind: ChannelName;
   /** With its secrets. */
   readonly spec: unknown;
-  readonly told: readonly ToldKind[];
+  readonly told: readonly NotificationKind[];
   readonly quiet: QuietHours | undefined;
   /** Whether quiet hours defer approvals as well. */
   readonly quietAll: boolean;
@@ -66,7 +66,7 @@ const COUNT_OPEN = `SELECT count(*) AS n FROM notifications WHERE channel_id = ?
 export function channelOf(row: ChannelRow): Channel {
   return {
     ...{ id: row.id, user: row.user_id, name: row.name, kind: row.kind as ChannelName },
-    ...{ spec: JSON.parse(row.spec), told: JSON.parse(row.told) as ToldKind[] },
+    ...{ spec: JSON.parse(row.spec), told: JSON.parse(row.told) as NotificationKind[] },
     quiet: row.quiet === null ? undefined : quietHoursSchema.parse(JSON.parse(row.quiet)),
     ...{ quietAll: row.quiet_all === 1, paused: row.paused === 1, createdAt: row.created_at },
     ...{ lastToldAt: row.last_told_at ?? undefined, lastError: row.last_error ?? undefined },

@@ -1,7 +1,7 @@
 /** The typed clients of the router: its admin routes (docs/contracts.md §4), and the calls of chronosd. */
 import type { z } from 'zod';
 import { type Clock, systemClock } from '../kit/clock/clock.ts';
-import { type LimitedCall, type Call, callOf, createCaller, NoAnswer, withinTime } from '../kit/http/caller.ts';
+import { type Call, callOf, createCaller, type LimitedCall, NoAnswer, withinTime } from '../kit/http/caller.ts';
 import type { Budget } from '../wire/budget.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { elementsOf, RawJson, sliceAt } from '../wire/json.ts';

@@ -1,18 +1,25 @@
 /** The router's configuration (docs/contracts.md §11), parsed once from the given variables. */
 import { join } from 'node:path';
 import { z } from 'zod';
-import { type ListenerSettings, listenerSettings, hostNames, isLoopback, parseListenerSettings, refuseSharedSecrets } from '../kit/http/listener-settings.ts';
+import {
+  hostNames,
+  isLoopback,
+  type ListenerSettings,
+  listenerSettings,
+  parseListenerSettings,
+  refuseSharedSecrets,
+} from '../kit/http/listener-settings.ts';
 import type { IsolationMode } from '../kit/process/isolation.ts';
 import { type Budget, budgetSchema } from '../wire/budget.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { REPEAT_SECONDS, REPEAT_SECONDS_MAX } from '../wire/fire-id.ts';
 import { parseJsonObject } from '../wire/json.ts';
 import {
+  isolationSetting,
   parseSettings,
   portSetting,
   type Settings,
   secretSetting,
-  isolationSetting,
   switchSetting,
   urlSetting,
   wholeNumber,

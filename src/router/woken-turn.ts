@@ -6,7 +6,7 @@
 import type { Dispatcher } from 'undici';
 import { type Clock, wait } from '../kit/clock/clock.ts';
 import { reasonOf } from '../kit/http/exchange.ts';
-import { type AcceptedTurn, queryTurn, type DaemonAddress } from '../neo/client.ts';
+import { type AcceptedTurn, type DaemonAddress, queryTurn } from '../neo/client.ts';
 import { openEnvelope } from '../wire/envelope.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { MachineTurnStatus } from '../wire/machine-turn.ts';

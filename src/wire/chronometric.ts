@@ -9,8 +9,8 @@ import {
   DAYS_OF_WEEK,
   ENERGY_ZONES,
   HYPERFOCUS_SIGNALS,
-  SUGGESTED_ACTIONS,
   SESSION_TEXT_MAX_BYTES,
+  SUGGESTED_ACTIONS,
 } from './chronometric-vocabulary.ts';
 
 /** RFC 3339 with the offset of its zone. A local time is never written with `Z` or without an offset. */

@@ -20,7 +20,10 @@ const COLUMNS = 100;
 /** The page without the text of code blocks; the lines stay. */
 const proseOf = (name: string) =>
   readFileSync(join(ROOT, name), 'utf8').replace(/^ *```[\s\S]*?^ *```/gm, (code) => code.replaceAll(/[^\n]/g, ''));
-const wordCount = (name: string) => proseOf(name).split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word)).length;
+const wordCount = (name: string) =>
+  proseOf(name)
+    .split(/\s+/)
+    .filter((word) => /[\p{L}\p{N}]/u.test(word)).length;
 
 test('no link is broken', () => {
   assert.deepEqual(

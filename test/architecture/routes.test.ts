@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { APIS } from '../../schemas/routes.ts';
 import { startChronosServer } from '../../src/chronos/http/server.ts';
 import type { ChronosService } from '../../src/chronos/http/service.ts';
-import type { KeyRing } from '../../src/chronos/receipts/key-ring.ts';
+import type { KeyRing } from '../../src/chronos/turn-reports/key-ring.ts';
 import { startExecutorServer } from '../../src/executor/http/server.ts';
 import type { ExecutorRail } from '../../src/executor/rail.ts';
 import { systemClock } from '../../src/kit/clock/clock.ts';
@@ -29,7 +29,7 @@ const SERVERS: Readonly<Record<string, (t: Parameters<typeof startBench>[0]) => 
     startChronosServer({
       ...base,
       service: unused<ChronosService>({ auth: { transportToken: 'a', adminToken: 'b' }, limits: {} }),
-      receipts: unused<KeyRing>(),
+      turnReportKeys: unused<KeyRing>(),
       metrics: { page: async () => ({ contentType: 'text/plain', text: '' }), scrapeToken: 'c' },
       ready: async () => ({ ready: true }),
     }),

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { spread } from '../../src/chronos/store/postgres/spread.ts';
+import { reshard } from '../../src/chronos/store/postgres/reshard.ts';
 import { systemClock } from '../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../src/kit/log/log.ts';
 import { CitusCluster, noCitus } from '../support/postgres/citus.ts';
@@ -14,7 +14,7 @@ const NEO = fileURLToPath(new URL('../../src/neo/testing/neo-process.fixture.ts'
 test('on Citus an alarm is set, rings, wakes a sleeping Neo, and its turn is told', { skip: noCitus() }, async (t) => {
   const cluster = await CitusCluster.start();
   atEnd(t, () => cluster.close());
-  await spread({ uri: cluster.uri, buckets: 8, citus: true, clock: systemClock, log: silentLogger });
+  await reshard({ uri: cluster.uri, buckets: 8, citus: true, clock: systemClock, log: silentLogger });
   const settings = { CHRONOS_POSTGRES_URI: cluster.uri, CHRONOS_ENROLLMENT: 'tofu' };
   const house = await openReceiptHouse(t, process.env, settings);
   const env = { NEO_DATA_DIR: join(house.folder, 'neo') };

@@ -2,7 +2,7 @@
 import type { Clock } from '../../kit/clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { IdleHost, IdleProbe, IdleReading } from './idle.ts';
-import { isWayland, requireProgram } from './place.ts';
+import { isWayland, requireProgram } from './requirements.ts';
 import { askBus } from './session-bus.ts';
 
 // GNOME: Mutter counts the milliseconds itself, under Wayland and X alike.

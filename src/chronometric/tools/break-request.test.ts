@@ -2,9 +2,9 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { breakAnswerSchema } from '../../wire/chronometric.ts';
 import { unreadable } from '../profile/read-profile.ts';
-import { MINUTE, occasionAt, sessionOf } from '../testing/occasion.ts';
+import { callContextAt, MINUTE, sessionOf } from '../testing/call-context.ts';
 import { breakRequest } from './break-request.ts';
-import { occasionOf } from './occasion.ts';
+import { callContextOf } from './call-context.ts';
 
 const NOON = '2026-06-15T12:00:00+02:00';
 const LATE = '2026-06-16T00:30:00+02:00';
@@ -14,7 +14,7 @@ const YAML = (...lines: string[]) => ['chronometric:', ...lines.map((line) => ` 
 type Asked = { at?: string; profile?: string; active?: number; threshold?: number };
 
 function ask({ at = NOON, profile = '', active = 0, threshold = 45 }: Asked) {
-  const result = breakRequest(occasionAt(at, { profile }), sessionOf(active), threshold);
+  const result = breakRequest(callContextAt(at, { profile }), sessionOf(active), threshold);
   breakAnswerSchema.parse({ result });
   assert.ok(!result?.reason.sentence.includes('report'), 'the sentence never contains the intent');
   return result;
@@ -23,12 +23,12 @@ function ask({ at = NOON, profile = '', active = 0, threshold = 45 }: Asked) {
 describe('a break', () => {
   test('is not asked for without a session, whatever else holds', () => {
     const profile = YAML('protected_windows:', '  - { label: lunch, from: "11:00", to: "13:00" }');
-    assert.equal(breakRequest(occasionAt(NOON, { profile }), undefined, 1), null);
+    assert.equal(breakRequest(callContextAt(NOON, { profile }), undefined, 1), null);
   });
 
   test('is asked for from the threshold on, to the millisecond', () => {
     const after = (ms: number) =>
-      breakRequest(occasionAt(NOON), sessionOf(0, { activeSinceBreakMs: ms, activeMs: 999 * MINUTE }), 45);
+      breakRequest(callContextAt(NOON), sessionOf(0, { activeSinceBreakMs: ms, activeMs: 999 * MINUTE }), 45);
     assert.equal(after(45 * MINUTE - 1), null);
     assert.equal(after(45 * MINUTE)?.active_elapsed, 'PT45M');
   });
@@ -126,12 +126,12 @@ describe('a break', () => {
   test('gives nothing negative when the clock has stepped back', () => {
     const profile = YAML('protected_windows:', '  - { label: lunch, from: "11:00", to: "13:00" }');
     const session = sessionOf(0, { activeSinceBreakMs: -5 * MINUTE, startedAt: Date.parse(NOON) + MINUTE });
-    const { elapsed, active_elapsed } = breakRequest(occasionAt(NOON, { profile }), session, 1)!;
+    const { elapsed, active_elapsed } = breakRequest(callContextAt(NOON, { profile }), session, 1)!;
     assert.deepEqual([elapsed, active_elapsed], ['PT0S', 'PT0S']);
   });
 
   test('cannot be judged without a readable profile, session or not', () => {
-    const occasion = occasionOf(Date.parse(NOON), 'UTC', unreadable('p.yaml:3:1: not YAML', 'p.yaml'));
+    const occasion = callContextOf(Date.parse(NOON), 'UTC', unreadable('p.yaml:3:1: not YAML', 'p.yaml'));
     for (const session of [undefined, sessionOf(500)])
       assert.throws(() => breakRequest(occasion, session, 1), { code: 'PROFILE_UNREADABLE', message: /p\.yaml:3:1/ });
   });

@@ -7,7 +7,7 @@ import { ChronometricError } from '../chronometric-error.ts';
 import { logicalDay, protectedWindowAt } from '../profile/day-rules.ts';
 import type { DayRules, ProtectedWindow } from '../profile/profile.ts';
 import type { Session } from '../state/state.ts';
-import type { Occasion } from './occasion.ts';
+import type { CallContext } from './call-context.ts';
 import { clockTime, sessionLength } from './time-context.ts';
 
 const MINUTE_MS = 60_000;
@@ -82,7 +82,7 @@ const lineOf = (declared: { line?: number } | undefined) =>
  * @returns `null` when no break is due
  * @throws ChronometricError `PROFILE_UNREADABLE`
  */
-export function breakRequest(occasion: Occasion, session: Session | undefined, asked: number): BreakRequest | null {
+export function breakRequest(occasion: CallContext, session: Session | undefined, asked: number): BreakRequest | null {
   const { local, profile, unreadable } = occasion;
   if (unreadable !== undefined)
     throw new ChronometricError(

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { idleStatusSchema } from '../../wire/chronometric.ts';
-import { MINUTE, occasionAt } from '../testing/occasion.ts';
+import { callContextAt, MINUTE } from '../testing/call-context.ts';
 import { idleStatus } from '../tool-calls.ts';
 
 const AT = '2026-06-15T10:00:00+02:00';
@@ -10,7 +10,7 @@ const NOW = Date.parse(AT);
 /** The signal for so many seconds of idle time and so many minutes since the last prompt. */
 function signal(idleSeconds: number, sincePromptMinutes?: number): string {
   const lastPromptAt = sincePromptMinutes === undefined ? undefined : NOW - sincePromptMinutes * MINUTE;
-  const status = idleStatus({ idleMs: idleSeconds * 1000, source: 'x11' }, occasionAt(AT), lastPromptAt);
+  const status = idleStatus({ idleMs: idleSeconds * 1000, source: 'x11' }, callContextAt(AT), lastPromptAt);
   idleStatusSchema.parse(status);
   return status.hyperfocus_signal;
 }
@@ -35,7 +35,7 @@ test('where no prompt is known, and after a clock that stepped back, they count 
 });
 
 test('a reading is told with its source and its moment, in the zone of the person', () => {
-  assert.deepEqual(idleStatus({ idleMs: 61_999, source: 'kde' }, occasionAt('2026-06-15T10:00:02+02:00'), NOW), {
+  assert.deepEqual(idleStatus({ idleMs: 61_999, source: 'kde' }, callContextAt('2026-06-15T10:00:02+02:00'), NOW), {
     consent_granted: true,
     os_idle_duration: 'PT1M1S',
     hyperfocus_signal: 'active',
@@ -45,7 +45,7 @@ test('a reading is told with its source and its moment, in the zone of the perso
 });
 
 test('without a reading nothing is known, and the reason is told', () => {
-  assert.deepEqual(idleStatus({ unavailable: 'x11: no display' }, occasionAt(AT), NOW), {
+  assert.deepEqual(idleStatus({ unavailable: 'x11: no display' }, callContextAt(AT), NOW), {
     consent_granted: true,
     hyperfocus_signal: 'unknown',
     unavailable: 'x11: no display',

@@ -6,7 +6,7 @@ import type { SessionEnded, SessionStarted } from '../../wire/chronometric.ts';
 import { ChronometricError } from '../chronometric-error.ts';
 import type { Profile } from '../profile/profile.ts';
 import type { Session } from '../state/state.ts';
-import type { Occasion } from './occasion.ts';
+import type { CallContext } from './call-context.ts';
 
 /** An ended session in both results. */
 function closed({ id, intent, startedAt, endedAt = startedAt, activeMs }: Session, timezone: string) {
@@ -21,12 +21,12 @@ function closed({ id, intent, startedAt, endedAt = startedAt, activeMs }: Sessio
 }
 
 /** The policy for a session that is still open. With an unreadable profile nothing is closed. */
-export function overlapOf({ profile, unreadable }: Occasion): Profile['overlapPolicy'] {
+export function overlapOf({ profile, unreadable }: CallContext): Profile['overlapPolicy'] {
   return unreadable === undefined ? profile.overlapPolicy : 'error';
 }
 
 /** The error when a session is open and must not be closed. @param thrown `SESSION_ALREADY_OPEN` of the state */
-export function overlapError({ unreadable }: Occasion, thrown: ChronometricError): ChronometricError {
+export function overlapError({ unreadable }: CallContext, thrown: ChronometricError): ChronometricError {
   if (unreadable === undefined)
     return new ChronometricError(
       thrown.code,

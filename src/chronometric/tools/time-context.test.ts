@@ -3,14 +3,14 @@ import { describe, test } from 'node:test';
 import { timeContextSchema } from '../../wire/chronometric.ts';
 import { DEFAULT_PROFILE } from '../profile/default-profile.ts';
 import { unreadable } from '../profile/read-profile.ts';
-import { MINUTE, occasionAt, sessionOf } from '../testing/occasion.ts';
-import { occasionOf, usableTime } from './occasion.ts';
+import { callContextAt, MINUTE, sessionOf } from '../testing/call-context.ts';
+import { callContextOf, usableTime } from './call-context.ts';
 import { timeContext } from './time-context.ts';
 
 const EVENING = 'chronometric:\n  end_of_day_local: "18:30"\n';
 
-function contextAt(...[at, place]: Parameters<typeof occasionAt>) {
-  const context = timeContext(occasionAt(at, place), {});
+function contextAt(...[at, place]: Parameters<typeof callContextAt>) {
+  const context = timeContext(callContextAt(at, place), {});
   timeContextSchema.parse(context);
   return context;
 }
@@ -38,7 +38,7 @@ describe('the time context', () => {
   test('counts since the last prompt and from the start of the session, never below nothing', () => {
     const lastPromptAt = Date.parse('2026-06-15T08:00:00Z');
     const session = sessionOf(95);
-    const context = (at: string) => timeContext(occasionAt(at), { lastPromptAt, session });
+    const context = (at: string) => timeContext(callContextAt(at), { lastPromptAt, session });
     assert.equal(context('2026-06-15T08:00:42Z').time_since_last_prompt, 'PT42S');
     assert.equal(context('2026-06-15T08:00:42Z').current_session_length, 'PT2H42S');
     assert.equal(context('2026-06-15T08:00:42Z').active_length, 'PT1H35M');
@@ -47,7 +47,7 @@ describe('the time context', () => {
   });
 
   test('says why nothing is known of prompts and sessions', () => {
-    const context = timeContext(occasionAt('2026-06-15T08:00:00Z'), { unavailable: 'the file is locked' });
+    const context = timeContext(callContextAt('2026-06-15T08:00:00Z'), { unavailable: 'the file is locked' });
     timeContextSchema.parse(context);
     const { state_unavailable, time_since_last_prompt, current_session_length, active_length } = context;
     assert.equal(state_unavailable, 'the file is locked');
@@ -114,7 +114,7 @@ describe('the time context', () => {
   });
 
   test('answers without a zone where the profile cannot be read', () => {
-    const occasion = occasionOf(Date.parse('2026-06-15T08:10:00Z'), 'UTC', unreadable('broken', 'p.yaml'));
+    const occasion = callContextOf(Date.parse('2026-06-15T08:10:00Z'), 'UTC', unreadable('broken', 'p.yaml'));
     assert.deepEqual(timeContext(occasion, {}), {
       now: '2026-06-15T08:10:00+00:00',
       day_of_week: 'Monday',
@@ -138,7 +138,7 @@ describe('a clock that cannot be read', () => {
 
   test('is one without a time zone, or with one that nobody knows', () => {
     const now = Date.parse('2026-06-15T08:10:00Z');
-    assert.throws(() => occasionOf(now, undefined, profile), { ...unavailable, message: /chronometric\.timezone/ });
-    assert.throws(() => occasionOf(now, 'Mars/Olympus', profile), { ...unavailable, message: /Mars\/Olympus/ });
+    assert.throws(() => callContextOf(now, undefined, profile), { ...unavailable, message: /chronometric\.timezone/ });
+    assert.throws(() => callContextOf(now, 'Mars/Olympus', profile), { ...unavailable, message: /Mars\/Olympus/ });
   });
 });

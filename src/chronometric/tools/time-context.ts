@@ -7,7 +7,7 @@ import { dayOfWeek } from '../../wire/chronometric-vocabulary.ts';
 import { logicalDay, zoneAt } from '../profile/day-rules.ts';
 import type { MinuteOfDay } from '../profile/profile.ts';
 import type { Session } from '../state/state.ts';
-import type { Occasion } from './occasion.ts';
+import type { CallContext } from './call-context.ts';
 
 const two = (number: number) => String(number).padStart(2, '0');
 
@@ -25,10 +25,10 @@ export type Known = {
 };
 
 /** Never negative: a clock may have stepped back. */
-export const sessionLength = ({ now }: Occasion, { startedAt }: Session): string =>
+export const sessionLength = ({ now }: CallContext, { startedAt }: Session): string =>
   isoDuration(Math.max(0, now - startedAt));
 
-export function timeContext(occasion: Occasion, { lastPromptAt, session, unavailable }: Known): TimeContext {
+export function timeContext(occasion: CallContext, { lastPromptAt, session, unavailable }: Known): TimeContext {
   const { now, timezone, local, profile } = occasion;
   const { rules, pastEndOfDay } = logicalDay(profile, local);
   const { calendarPhase, deadlineClusterAwareness, motorFatigueAware } = profile;

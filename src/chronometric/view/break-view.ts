@@ -5,7 +5,7 @@ import type { DayView } from '../../wire/chronometric-view.ts';
 import { logicalDay } from '../profile/day-rules.ts';
 import type { Session } from '../state/state.ts';
 import { breakRequest } from '../tools/break-request.ts';
-import type { Occasion } from '../tools/occasion.ts';
+import type { CallContext } from '../tools/call-context.ts';
 
 const MINUTE_MS = 60_000;
 
@@ -14,7 +14,7 @@ const MINUTE_MS = 60_000;
  *
  * @returns `undefined` when the profile cannot be read
  */
-export function breakView(session: Session, occasion: Occasion): DayView['break'] {
+export function breakView(session: Session, occasion: CallContext): DayView['break'] {
   if (occasion.unreadable !== undefined) return undefined;
   const { rules } = logicalDay(occasion.profile, occasion.local);
   const threshold = rules.breakMinutes?.value ?? rules.ladder.value[0];

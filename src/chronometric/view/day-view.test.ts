@@ -10,7 +10,7 @@ import { DEFAULT_PROFILE, UNREADABLE_PROFILE } from '../profile/default-profile.
 import type { Profile } from '../profile/profile.ts';
 import { openState } from '../state/open-state.ts';
 import { BEAT_MS } from '../state/state.ts';
-import { occasionOf } from '../tools/occasion.ts';
+import { callContextOf } from '../tools/call-context.ts';
 import { viewDay, viewWeek } from './day-view.ts';
 import { instantOf } from './logical-days.ts';
 
@@ -39,7 +39,7 @@ function record(t: TestContext, profile: Profile = DEFAULT_PROFILE, unreadable?:
       for (let now = to(from); now <= at(until); now += BEAT_MS) state.beat(now);
       state.beat(to(until));
     },
-    look: (text: string) => occasionOf(to(text), BERLIN, { profile, unreadable }),
+    look: (text: string) => callContextOf(to(text), BERLIN, { profile, unreadable }),
   };
 }
 
@@ -183,7 +183,7 @@ test('dates are found in every zone, and those that a zone does not have are not
       : viewDay(
           { sessionsBetween: () => [], spansBetween: () => [] },
           {
-            ...occasionOf(instant, timezone, { profile: { ...DEFAULT_PROFILE, logicalDayStart: begins } }),
+            ...callContextOf(instant, timezone, { profile: { ...DEFAULT_PROFILE, logicalDayStart: begins } }),
           },
         ).date;
   };

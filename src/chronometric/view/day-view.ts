@@ -5,10 +5,10 @@ import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
 import type { DayView, WeekView } from '../../wire/chronometric-view.ts';
 import { dayOfWeek } from '../../wire/chronometric-vocabulary.ts';
 import type { ChronometricState, Session } from '../state/state.ts';
-import type { Occasion } from '../tools/occasion.ts';
+import type { CallContext } from '../tools/call-context.ts';
 import { breakView } from './break-view.ts';
+import { extentOf, type Interval, intervalsOf, lengthOf, within } from './intervals.ts';
 import { type DayRule, dayOf, daysUntil, type LogicalDate } from './logical-days.ts';
-import { extentOf, lengthOf, type Stretch, stretchesOf, within } from './stretches.ts';
 
 /** The used part of the state. */
 export type Recorded = Pick<ChronometricState, 'sessionsBetween' | 'spansBetween'>;
@@ -16,14 +16,14 @@ export type Recorded = Pick<ChronometricState, 'sessionsBetween' | 'spansBetween
 const DAYS_OF_WEEK = 7;
 
 /** The starts of a user's days. */
-export function dayRuleOf({ profile, timezone }: Pick<Occasion, 'profile' | 'timezone'>): DayRule {
+export function dayRuleOf({ profile, timezone }: Pick<CallContext, 'profile' | 'timezone'>): DayRule {
   return { timezone, begins: profile.logicalDayStart };
 }
 
 type Day = {
   readonly date: LogicalDate;
   readonly sessions: readonly Session[];
-  readonly stretches: readonly Stretch[];
+  readonly stretches: readonly Interval[];
   /** The open session, cut at its last sign before this day began. */
   readonly forgotten?: Session | undefined;
 };
@@ -34,11 +34,11 @@ function readDay(state: Recorded, date: LogicalDate): Day {
   const { from, to } = date;
   const found = state.sessionsBetween(from, to);
   const sessions = found.filter((session) => session.startedAt >= from || extentOf(session).to > from);
-  const stretches = stretchesOf(date, sessions, state.spansBetween(from, to));
+  const stretches = intervalsOf(date, sessions, state.spansBetween(from, to));
   return { date, sessions, stretches, forgotten: found.find((one) => isOpen(one) && !sessions.includes(one)) };
 }
 
-const activeOf = (stretches: readonly Stretch[]) => stretches.filter(({ kind }) => kind === 'active');
+const activeOf = (stretches: readonly Interval[]) => stretches.filter(({ kind }) => kind === 'active');
 
 function totalsOf(days: readonly Day[]): DayView['totals'] {
   const stretches = days.flatMap((day) => day.stretches);
@@ -85,7 +85,7 @@ function forgottenView({ id, intent, startedAt, lastSeenAt }: Session, timezone:
   };
 }
 
-function viewOf(day: Day, occasion: Occasion): DayView {
+function viewOf(day: Day, occasion: CallContext): DayView {
   const { timezone, now, unreadable } = occasion;
   const { date } = day;
   const instant = (epochMs: number) => formatWithOffset(timezone, epochMs);
@@ -121,12 +121,12 @@ function viewOf(day: Day, occasion: Occasion): DayView {
  * @param at epoch milliseconds; the present by default
  * @throws ReveilleError as reading the state does
  */
-export function viewDay(state: Recorded, occasion: Occasion, at: number = occasion.now): DayView {
+export function viewDay(state: Recorded, occasion: CallContext, at: number = occasion.now): DayView {
   return viewOf(readDay(state, dayOf(dayRuleOf(occasion), at)), occasion);
 }
 
 /** Seven logical days, the last one with the instant; as {@link viewDay}. */
-export function viewWeek(state: Recorded, occasion: Occasion, at: number = occasion.now): WeekView {
+export function viewWeek(state: Recorded, occasion: CallContext, at: number = occasion.now): WeekView {
   const dates = daysUntil(dayRuleOf(occasion), at, DAYS_OF_WEEK);
   const days = dates.map((date) => readDay(state, date));
   const { timezone, now, unreadable } = occasion;

@@ -3,7 +3,7 @@ import { dayAt, dayBeganAt, nextDayAfter } from '../../kit/clock/wall-clock.ts';
 import { offsetAt } from '../../kit/clock/zone.ts';
 import { DAYS, type Day } from '../../wire/chronometric-vocabulary.ts';
 import type { MinuteOfDay } from '../profile/profile.ts';
-import type { Bounds } from './stretches.ts';
+import type { Bounds } from './intervals.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;

@@ -5,7 +5,7 @@ import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
 import type { PromptContext } from '../../wire/chronometric-view.ts';
 import { dayOfWeek } from '../../wire/chronometric-vocabulary.ts';
 import { REAL_BREAK_MS, type Session } from '../state/state.ts';
-import type { Occasion } from '../tools/occasion.ts';
+import type { CallContext } from '../tools/call-context.ts';
 import { breakView } from './break-view.ts';
 
 /** The data of the state; a missing field could not be read. */
@@ -15,7 +15,7 @@ export type Known = {
   readonly session?: Session | 'none';
 };
 
-function sessionPart(session: Session, { now, timezone }: Occasion, withIntent: boolean) {
+function sessionPart(session: Session, { now, timezone }: CallContext, withIntent: boolean) {
   return {
     started_at: formatWithOffset(timezone, session.startedAt),
     last_seen_at: formatWithOffset(timezone, session.lastSeenAt),
@@ -31,7 +31,7 @@ function sessionPart(session: Session, { now, timezone }: Occasion, withIntent: 
  * @param problems reasons for missing data
  */
 export function promptContext(
-  occasion: Occasion,
+  occasion: CallContext,
   { lastPromptAt, session }: Known,
   withIntent: boolean,
   problems: readonly string[],

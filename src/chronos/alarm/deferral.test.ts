@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import type { AlarmState } from './alarm.ts';
 import { cancelAlarm, pauseAlarm, redriveAlarm, resumeAlarm, triggerAlarm } from './lifecycle.ts';
 import { catchUp } from './series.ts';
-import { settleDelivered, settleFailed, settleHeld, settleInterrupted, settleMissed } from './settlement.ts';
+import { settleDeferred, settleDelivered, settleFailed, settleInterrupted, settleMissed } from './settlement.ts';
 import { type Body, claim, complete, edit, NOW, scheduled, setAlarm } from './testing/alarm-state.ts';
 import { viewAlarm } from './view.ts';
 
@@ -20,7 +20,7 @@ const HOLD = {
 function deferredAlarm(body: Body = { kind: 'once', delay_seconds: 60 }): AlarmState {
   const state = setAlarm(body);
   const { fireId } = scheduled(state);
-  return complete(claim(state, fireId, DUE), fireId, (given) => settleHeld(given, fireId, HOLD));
+  return complete(claim(state, fireId, DUE), fireId, (given) => settleDeferred(given, fireId, HOLD));
 }
 
 /** The same, tried again after the end of the deferral. */
@@ -43,7 +43,7 @@ describe('a deferred occurrence', () => {
     const state = setAlarm({ kind: 'once', delay_seconds: 60 });
     const { fireId } = scheduled(state);
     const asked = { ...HOLD, dueAt: NOW + HOUR };
-    const deferral = complete(claim(state, fireId, DUE), fireId, (given) => settleHeld(given, fireId, asked));
+    const deferral = complete(claim(state, fireId, DUE), fireId, (given) => settleDeferred(given, fireId, asked));
     assert.equal(scheduled(deferral).dueAt, NOW + HOUR);
     const shown = viewAlarm(deferral, NOW + MINUTE);
     assert.deepEqual([shown.held_back?.until, shown.next_fire_at], Array(2).fill('2026-06-15T16:10:00.000Z'));
@@ -66,7 +66,7 @@ describe('a deferred occurrence', () => {
   test('can be a triggered occurrence; the one that is due first is shown', () => {
     const { state, fireId } = triggerAlarm(deferredAlarm(), NOW + HOUR);
     const sooner = { until: NOW + 2 * HOUR, dueAt: NOW + 2 * HOUR, reason: 'held back: a limit' };
-    const both = complete(claim(state, fireId, NOW + HOUR), fireId, (given) => settleHeld(given, fireId, sooner));
+    const both = complete(claim(state, fireId, NOW + HOUR), fireId, (given) => settleDeferred(given, fireId, sooner));
     assert.equal(viewAlarm(both, NOW + HOUR).held_back?.reason, sooner.reason);
     assert.equal(viewAlarm(both, NOW + HOUR).next_fire_at, '2026-06-15T16:10:00.000Z');
   });
@@ -111,7 +111,7 @@ describe('a deferred occurrence', () => {
     const state = setAlarm({ kind: 'once', delay_seconds: 60 });
     const { fireId } = scheduled(state);
     const claimed = claim(state, fireId, DUE);
-    const hold = (given: AlarmState) => settleHeld(given, fireId, HOLD);
+    const hold = (given: AlarmState) => settleDeferred(given, fireId, HOLD);
     const paused = complete(pauseAlarm(claimed, DUE), fireId, hold);
     assert.deepEqual(
       [scheduled(paused).dueAt, scheduled(paused).heldReason, scheduled(paused).attempt],

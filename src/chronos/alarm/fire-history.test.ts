@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Attempt } from './alarm.ts';
-import { type FireReceipt, viewFires } from './course.ts';
+import { type StoredTurnReport, viewFires } from './fire-history.ts';
 
 const ALARM = '019ed2b4-7c11-7000-8000-000000000001';
 const DUE = Date.UTC(2026, 5, 15, 8, 10);
@@ -23,7 +23,7 @@ const attempt = (change: Partial<Attempt> = {}): Attempt => ({
   lateBecause: null,
   ...change,
 });
-const report = (change: Partial<FireReceipt>): FireReceipt => ({
+const report = (change: Partial<StoredTurnReport>): StoredTurnReport => ({
   owner: 'ada',
   alarmId: ALARM,
   fireId: FIRE,
@@ -38,7 +38,7 @@ const report = (change: Partial<FireReceipt>): FireReceipt => ({
   recordedAt: DUE + 60,
   ...change,
 });
-const reached = (attempts: Attempt[], receipts: FireReceipt[] = []) =>
+const reached = (attempts: Attempt[], receipts: StoredTurnReport[] = []) =>
   viewFires(attempts, receipts).map((fire) => fire.reached);
 
 test('the progress of a fire is the furthest stage of its attempts and turn reports', () => {

@@ -184,7 +184,7 @@ type RequestedDeferral = { until: number; dueAt: number; reason: string };
  * The router deferred the wake. It is no attempt: the ledger has no entry and no failure is counted. The attempt number
  * of the claim is given back, so that the numbers have no gaps.
  */
-export function settleHeld(state: AlarmState, fireId: string, deferral: RequestedDeferral): AlarmState {
+export function settleDeferred(state: AlarmState, fireId: string, deferral: RequestedDeferral): AlarmState {
   const { settled, others } = occurrenceOf(state, fireId);
   const { alarm } = state;
   const parked = settled.dueAt === null;

@@ -12,9 +12,9 @@ import type { Alarm, Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
 import { catchUp } from '../alarm/series.ts';
 import {
   retryDelayMs,
+  settleDeferred,
   settleDelivered,
   settleFailed,
-  settleHeld,
   settleMissed,
   settleReplaced,
 } from '../alarm/settlement.ts';
@@ -22,7 +22,7 @@ import type { AlarmStore, Claim, LeaseKey } from '../store/store.ts';
 import { CompletionBuffer } from './completions.ts';
 import { InFlight, type InFlightBounds } from './in-flight.ts';
 import { LeaseKeeper } from './lease-keeper.ts';
-import type { Hold, WakeResult, Waker } from './waker.ts';
+import type { Deferral, WakeResult, Waker } from './waker.ts';
 
 // The dispatcher sleeps on it until an instant, or less when something is due earlier.
 
@@ -161,7 +161,7 @@ export class Dispatcher {
   }
 
   /** Something is due at this instant, which may be before the end of the current sleep. */
-  hint(dueAt: number): void {
+  notifyDue(dueAt: number): void {
     this.#wakeSignal.notifyBy(dueAt);
   }
 
@@ -304,7 +304,7 @@ export class Dispatcher {
     const { alarm, occurrence } = claim;
     const late = this.#lateBecause(occurrence, startedAt);
     const leave = this.#inFlight.enter(alarm.owner);
-    let result: WakeResult | Hold;
+    let result: WakeResult | Deferral;
     try {
       result = await waker.wake(claim, late);
     } finally {
@@ -350,11 +350,11 @@ export class Dispatcher {
   }
 
   /** The router defers the wake. It was not attempted, so the ledger has no entry. */
-  async #defer(key: LeaseKey, { until: requestedUntil, reason }: Hold, now: number): Promise<void> {
+  async #defer(key: LeaseKey, { until: requestedUntil, reason }: Deferral, now: number): Promise<void> {
     const until = Math.min(Math.max(requestedUntil, now + SHORTEST_DEFERRAL_MS), now + LONGEST_DEFERRAL_MS);
     this.#options.log.info({ fire_id: key.fireId, until: formatInstant(until), reason }, 'a wake is deferred');
     const dueAt = Math.min(until, now + DEFERRED_RETRY_MS);
-    await this.#complete(key, null, (state) => settleHeld(state, key.fireId, { until, dueAt, reason }));
+    await this.#complete(key, null, (state) => settleDeferred(state, key.fireId, { until, dueAt, reason }));
     this.#options.onDeferred?.();
   }
 

@@ -10,7 +10,7 @@ import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
 import { beginningOf } from '../../wire/text.ts';
 import { DEFERRED_UNTIL_HEADER, MACHINE_READY_HEADER, WAKE_ORIGIN } from '../../wire/wake.ts';
 import type { Claim } from '../store/store.ts';
-import type { Hold, WakeResult, Waker } from './waker.ts';
+import type { Deferral, WakeResult, Waker } from './waker.ts';
 
 export type HttpWakerOptions = {
   url: string;
@@ -60,7 +60,7 @@ const LONGEST_ANSWER_BYTES = 128 * 1024;
  * @param settle gets the result, once
  * @param onEnd called when the connection is free again, or closed
  */
-export function wakeAnswer(url: string, settle: (result: WakeResult | Hold) => void, onEnd: () => void): Answer {
+export function wakeAnswer(url: string, settle: (result: WakeResult | Deferral) => void, onEnd: () => void): Answer {
   return new Answer({
     maxBytes: ERROR_BODY_BYTES,
     drainBytes: LONGEST_ANSWER_BYTES - ERROR_BODY_BYTES,
@@ -74,7 +74,7 @@ export function wakeAnswer(url: string, settle: (result: WakeResult | Hold) => v
  * The result of a wake. A wake that cannot have been sent has failed and may be repeated. If that is not certain, the
  * result is unknown.
  */
-function wakeResult(url: string, exchange: Exchange): WakeResult | Hold {
+function wakeResult(url: string, exchange: Exchange): WakeResult | Deferral {
   if (exchange.result !== 'answered') {
     const { code } = exchange.error as NodeJS.ErrnoException;
     const text = `${code ? `${code}: ` : ''}${exchange.error.message}`;

@@ -23,7 +23,7 @@ export type WakeResult =
  * The router has started nothing and requests the wake again at `until`, epoch milliseconds. It is neither an attempt
  * nor a failure.
  */
-export type Hold = { outcome: 'held'; until: number; reason: string };
+export type Deferral = { outcome: 'held'; until: number; reason: string };
 
 /** Delivers due occurrences. `http-waker.ts` is the only implementation. */
 export type Waker = {
@@ -31,7 +31,7 @@ export type Waker = {
    * Delivers one occurrence, with the reason of its lateness. It never rejects: every failure is a result. The
    * implementation limits its duration.
    */
-  wake(claim: Claim, late?: AbsenceReason): Promise<WakeResult | Hold>;
+  wake(claim: Claim, late?: AbsenceReason): Promise<WakeResult | Deferral>;
   /** Aborts running wakes and closes the connections. */
   close(): Promise<void>;
 };

@@ -19,8 +19,8 @@ import { checkAnswer, issueChallenge } from '../auth/challenge.ts';
 import { admit } from '../auth/enrollment.ts';
 import { mintPrincipalToken } from '../auth/principal.ts';
 import type { AgentKey } from '../store/store.ts';
+import { trustOf } from './admission.ts';
 import { decodeCursor, encodeCursor } from './cursor.ts';
-import { trustOf } from './floods.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
 import type { ChronosService } from './service.ts';
 
@@ -41,7 +41,7 @@ function viewKey(key: AgentKey): EnrolledKey {
 
 /** `POST /v1/agent/auth/challenge` and `…/verify`. */
 export function agentRoutes(app: HttpApp, service: ChronosService): void {
-  const { store, clock, auth, floods: admission } = service;
+  const { store, clock, auth, admission } = service;
 
   /**
    * Nothing is proved yet, and a caller in an owner's name must not use up the owner's rate from elsewhere. So the

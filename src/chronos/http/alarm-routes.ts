@@ -15,14 +15,14 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import { type Alarm, type AlarmState, type Occurrence, storedBytes, type Transition } from '../alarm/alarm.ts';
-import { lastTurnOf } from '../alarm/course.ts';
 import { differingFields, draftAlarm, editAlarm, firstOccurrence } from '../alarm/definition.ts';
+import { lastTurnOf } from '../alarm/fire-history.ts';
 import { cancelAlarm, pauseAlarm, redriveAlarm, resumeAlarm, triggerAlarm } from '../alarm/lifecycle.ts';
 import { nextFireAt, viewAlarm } from '../alarm/view.ts';
 import { personOf } from '../auth/principal.ts';
 import { tooManyActive, tooManyBytes, tooManyStored } from '../store/limits.ts';
+import type { Trust } from './admission.ts';
 import { createAlarmIds } from './alarm-id.ts';
-import type { Trust } from './floods.ts';
 import { refuseBody, refuseQuery } from './no-arguments.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
 import { type ChronosService, callerOf, ownerOfRequest } from './service.ts';
@@ -71,7 +71,7 @@ const ATTEMPTS_SEARCHED = 100;
 type Caller = { owner: string; publicKey: string; trust: Trust };
 
 async function createAlarm(
-  { store, clock, limits, floods: admission, onDue }: ChronosService,
+  { store, clock, limits, admission, onDue }: ChronosService,
   {
     id,
     owner,
@@ -97,7 +97,7 @@ async function createAlarm(
   const bounds = { ...(await admission?.storeLimits(trust)), maxActive: limits.maxActiveAlarms };
   let answer = await store.create({ alarm, occurrence }, bounds);
   // Cancelled alarms are deleted first, before a request is refused.
-  if (answer.result === 'too_much' && (await store.forgetCancelled(owner, DELETED_PER_CREATE)) > 0)
+  if (answer.result === 'too_much' && (await store.deleteCancelled(owner, DELETED_PER_CREATE)) > 0)
     answer = await store.create({ alarm, occurrence }, bounds);
   switch (answer.result) {
     case 'created':
@@ -117,7 +117,7 @@ async function createAlarm(
 
 /** All `/v1/alarms` routes except the list and the ledger. */
 export function alarmRoutes(app: HttpApp, service: ChronosService): void {
-  const { store, clock, limits, floods: admission } = service;
+  const { store, clock, limits, admission } = service;
   const id = service.alarmIds ?? createAlarmIds();
 
   /** Applies a transition to the alarm in the path and wakes the dispatcher for its next occurrence. */
@@ -188,7 +188,7 @@ export function alarmRoutes(app: HttpApp, service: ChronosService): void {
     const now = clock.now();
     const attempts = await store.attempts(caller.owner, alarmIdOf(c), { limit: ATTEMPTS_SEARCHED });
     const fireIds = [...new Set(attempts.map(({ fireId }) => fireId))];
-    const reports = fireIds.length > 0 ? await store.receiptsOf(caller.owner, alarmIdOf(c), fireIds) : [];
+    const reports = fireIds.length > 0 ? await store.turnReportsOf(caller.owner, alarmIdOf(c), fireIds) : [];
     const lastTurn = lastTurnOf(attempts, reports);
     return sendOk(c, viewAlarm(await change(c, caller, (state) => redriveAlarm(state, now, lastTurn)), now));
   });

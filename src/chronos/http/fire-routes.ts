@@ -5,7 +5,7 @@ import type { HttpApp } from '../../kit/http/environment.ts';
 import { serve } from '../../kit/http/serve.ts';
 import { fireListQuerySchema, LIST_LIMIT_DEFAULT } from '../../wire/alarm.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
-import { viewFires } from '../alarm/course.ts';
+import { viewFires } from '../alarm/fire-history.ts';
 import { alarmIdOf, alarmNotFound } from './alarm-routes.ts';
 import { decodeCursor, encodeCursor } from './cursor.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
@@ -25,7 +25,7 @@ export function fireRoutes(app: HttpApp, service: ChronosService): void {
     const page = found.slice(0, limit);
     const last = found.length > limit ? page.at(-1) : undefined;
     const fireIds = [...new Set(page.map(({ fireId }) => fireId))];
-    const reports = fireIds.length > 0 ? await service.store.receiptsOf(owner, alarmId, fireIds) : [];
+    const reports = fireIds.length > 0 ? await service.store.turnReportsOf(owner, alarmId, fireIds) : [];
     return sendOk(c, {
       fires: viewFires(page, reports),
       next_cursor: last && encodeCursor({ startedAt: last.startedAt, fireId: last.fireId, attempt: last.attempt }),

@@ -10,18 +10,18 @@ import {
   verifyRequestSchema,
 } from '../../wire/agent.ts';
 import {
+  alarmChangeCounterSchema,
   alarmCreatedSchema,
   alarmCreateSchema,
   alarmListQuerySchema,
   alarmListSchema,
-  alarmChangeCounterSchema,
   alarmPatchSchema,
   alarmViewSchema,
   fireListQuerySchema,
   fireListSchema,
 } from '../../wire/alarm.ts';
-import { turnReportPostSchema, turnReportsRecordedSchema } from '../../wire/turn-report.ts';
 import { PROBES, type Routes } from '../../wire/route.ts';
+import { turnReportPostSchema, turnReportsRecordedSchema } from '../../wire/turn-report.ts';
 
 export const CHRONOS_ROUTES = {
   challenge: {

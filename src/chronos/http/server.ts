@@ -6,8 +6,8 @@ import { type MetricsPage, metricsRoute } from '../../kit/http/metrics-route.ts'
 import { type ReadyReport, type RunningServer, startServer } from '../../kit/http/server.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { VERSION } from '../../wire/version.ts';
-import type { KeyRing } from '../receipts/key-ring.ts';
 import { OverBound } from '../store/limits.ts';
+import type { KeyRing } from '../turn-reports/key-ring.ts';
 import { agentAdminRoutes, agentRoutes } from './agent-routes.ts';
 import { alarmListRoutes } from './alarm-list-routes.ts';
 import { alarmRoutes } from './alarm-routes.ts';
@@ -27,7 +27,7 @@ export type ChronosServerOptions = {
   /** Without it, only health, readiness and metrics are served. */
   service: ChronosService | undefined;
   /** Identifies the signer of a turn report; without it, no reports are accepted. */
-  receipts?: KeyRing;
+  turnReportKeys?: KeyRing;
   ready: () => Promise<ReadyReport>;
   /** Adds `/metrics`. The token authorizes scrapers on other machines. */
   metrics?: { page: MetricsPage; scrapeToken: string | undefined };
@@ -42,7 +42,7 @@ export function startChronosServer({
   allowedHosts = [],
   listener: door,
   service,
-  receipts,
+  turnReportKeys,
   ready,
   metrics,
   log,
@@ -80,7 +80,7 @@ export function startChronosServer({
       alarmRoutes(app, service);
       alarmListRoutes(app, service);
       fireRoutes(app, service);
-      if (receipts) turnReportRoutes(app, service, { ring: receipts, log });
+      if (turnReportKeys) turnReportRoutes(app, service, { ring: turnReportKeys, log });
     },
   });
 }

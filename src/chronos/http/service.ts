@@ -8,14 +8,14 @@ import { acceptedKey, type EnrollmentMode } from '../auth/enrollment.ts';
 import { readPrincipalToken } from '../auth/principal.ts';
 import type { Bound } from '../store/limits.ts';
 import type { AlarmStore } from '../store/store.ts';
-import { type Floods, type Trust, trustOf } from './floods.ts';
+import { type Admission, type Trust, trustOf } from './admission.ts';
 
 export type ChronosService = {
   store: AlarmStore;
   clock: Clock;
   limits: DefinitionLimits & { maxActiveAlarms: number };
   /** Limits on requests and storage of clients; without it there are none. */
-  floods?: Floods;
+  admission?: Admission;
   /** Called for every request that a limit refused. */
   onRefused?: (bound: Bound) => void;
   auth: {

@@ -7,10 +7,10 @@ import type { Logger } from '../../kit/log/log.ts';
 import { ownerOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { fireIdSchema, partsOfFireId } from '../../wire/fire-id.ts';
-import { turnReportPostSchema, reportsOf } from '../../wire/turn-report.ts';
+import { reportsOf, turnReportPostSchema } from '../../wire/turn-report.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
-import type { KeyRing } from '../receipts/key-ring.ts';
-import { refusalOf } from '../receipts/key-ring.ts';
+import type { KeyRing } from '../turn-reports/key-ring.ts';
+import { refusalOf } from '../turn-reports/key-ring.ts';
 import { CHRONOS_ROUTES } from './routes.ts';
 import type { ChronosService } from './service.ts';
 
@@ -55,7 +55,7 @@ export function turnReportRoutes(
       );
     }
     const reports = reportsOf(post);
-    const fresh = await store.recordReceipts({ ...fire, reports, recordedAt: clock.now() });
+    const fresh = await store.recordTurnReports({ ...fire, reports, recordedAt: clock.now() });
     if (!fresh) throw fireNotFound();
     return sendOk(c, { recorded: fresh.size, known: reports.length - fresh.size });
   });

@@ -3,7 +3,7 @@
  * these lists.
  */
 import type { Alarm, Attempt, Occurrence } from '../alarm/alarm.ts';
-import type { FireReceipt } from '../alarm/course.ts';
+import type { StoredTurnReport } from '../alarm/fire-history.ts';
 import type { AgentKey } from './store.ts';
 
 /**
@@ -91,7 +91,7 @@ export const ATTEMPT_COLUMNS: Columns<Attempt> = {
   lateBecause: text('late_because'),
 };
 
-export const TURN_REPORT_COLUMNS: Columns<FireReceipt> = {
+export const TURN_REPORT_COLUMNS: Columns<StoredTurnReport> = {
   owner: text('owner'),
   alarmId: text('alarm_id'),
   fireId: text('fire_id'),

@@ -96,7 +96,7 @@ const isOpen = ({ alarm: { status } }: AlarmState) => status === 'active' || sta
 const waitingTriggers = ({ occurrences }: AlarmState) =>
   occurrences.filter(({ source, dueAt }) => source === 'trigger' && dueAt !== null).length;
 
-export function growthOf(stored: AlarmState, wanted: AlarmState): StorageIncrease {
+export function increaseOf(stored: AlarmState, wanted: AlarmState): StorageIncrease {
   const [before, after] = [stored.alarm, wanted.alarm];
   const sameTexts =
     before.wakeMessage === after.wakeMessage && before.payload === after.payload && before.label === after.label;
@@ -122,7 +122,7 @@ export function needsTotals({ opens, bytes, triggers }: StorageIncrease, limits:
 /**
  * @throws OverBound when the owner would exceed a limit
  */
-export function checkGrowth(
+export function checkIncrease(
   { opens, bytes, triggers }: StorageIncrease,
   limits: StoreLimits,
   totals: OwnerTotals,

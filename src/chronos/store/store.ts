@@ -14,7 +14,7 @@
 import type { AlarmKind, AlarmStatus } from '../../wire/alarm.ts';
 import type { TurnReport, TurnStage } from '../../wire/turn-report.ts';
 import type { Alarm, AlarmState, Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
-import type { FireReceipt } from '../alarm/course.ts';
+import type { StoredTurnReport } from '../alarm/fire-history.ts';
 
 /** A new alarm with its first occurrence. */
 export type NewAlarm = { alarm: Alarm; occurrence: Occurrence };
@@ -109,7 +109,7 @@ export type Completion = {
 export type CompletionResult = 'applied' | 'lost_lease';
 
 /** A machine's reports about one fire, each stage once. */
-export type FireReceipts = {
+export type FireTurnReports = {
   owner: string;
   alarmId: string;
   fireId: string;
@@ -229,7 +229,7 @@ export type AlarmStore = {
   /**
    * Deletes cancelled alarms of one owner, the oldest first, as {@link pruneAlarms} does, whenever they were cancelled.
    */
-  forgetCancelled(owner: string, limit: number): Promise<number>;
+  deleteCancelled(owner: string, limit: number): Promise<number>;
 
   /** The stored amount. It reads a row per owner, so it is not for every request. */
   usage(): Promise<StoreUsage>;
@@ -241,16 +241,16 @@ export type AlarmStore = {
    *
    * @returns the stages that were new, or `undefined` when this owner has no such alarm, or the alarm no such fire
    */
-  recordReceipts(receipts: FireReceipts): Promise<ReadonlySet<TurnStage> | undefined>;
+  recordTurnReports(receipts: FireTurnReports): Promise<ReadonlySet<TurnStage> | undefined>;
 
   /** Whether {@link recordTurnReports} would find the fire. */
-  hasFire(fire: Pick<FireReceipts, 'owner' | 'alarmId' | 'fireId' | 'dueAt'>): Promise<boolean>;
+  hasFire(fire: Pick<FireTurnReports, 'owner' | 'alarmId' | 'fireId' | 'dueAt'>): Promise<boolean>;
 
   /** The recorded reports of some fires of one alarm, unordered; empty for an alarm of another owner. */
-  receiptsOf(owner: string, alarmId: string, fireIds: readonly string[]): Promise<FireReceipt[]>;
+  turnReportsOf(owner: string, alarmId: string, fireIds: readonly string[]): Promise<StoredTurnReport[]>;
 
   /** Deletes reports that were recorded before an instant, as {@link pruneAttempts} does attempts. */
-  pruneReceipts(request: { before: number; limit: number }): Promise<number>;
+  pruneTurnReports(request: { before: number; limit: number }): Promise<number>;
 
   /**
    * Ends leases of dead processes before they expire, as {@link claim} does expired ones. The attempt ends at `now` in
@@ -259,7 +259,7 @@ export type AlarmStore = {
    *
    * @returns how many there were
    */
-  endLeasesOfTheDead(now: number): Promise<number>;
+  endOrphanedLeases(now: number): Promise<number>;
 
   /**
    * First ends every lease that expired at or before `now`, on parked occurrences too. The attempt enters the ledger as
@@ -300,7 +300,7 @@ export type AlarmStore = {
    * When alarms with `wakeComputer` are due, or their deferral ends. Occurrences with several failed attempts do not
    * count, so that no computer is woken repeatedly in vain. Only a store of a single computer implements this.
    */
-  wakings?(after: number): Promise<ComputerWakes>;
+  computerWakes?(after: number): Promise<ComputerWakes>;
 
   /**
    * The number of occurrences with `dueAt <= now` and without a lease; counting stops at `atMost`, so that a backlog

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ManualClock } from '../../kit/clock/testing/manual-clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { KeyRing } from '../receipts/key-ring.ts';
+import { KeyRing } from './key-ring.ts';
 
 const never = () => false;
 const has = (key: string) => (keys: readonly string[]) => keys.includes(key);

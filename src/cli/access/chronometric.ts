@@ -5,7 +5,7 @@ import { ChronometricError } from '../../chronometric/chronometric-error.ts';
 import { lateProfile } from '../../chronometric/late-profile.ts';
 import { openState } from '../../chronometric/state/open-state.ts';
 import type { ChronometricState } from '../../chronometric/state/state.ts';
-import { type Occasion, occasionOf } from '../../chronometric/tools/occasion.ts';
+import { type CallContext, callContextOf } from '../../chronometric/tools/call-context.ts';
 import { machineZone } from '../../kit/clock/machine-zone.ts';
 import { nextDayAfter } from '../../kit/clock/wall-clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -13,18 +13,18 @@ import type { CliContext } from '../context.ts';
 
 export type ChronometricAccess = {
   /** The current time and the user's profile. */
-  readonly occasion: Occasion;
+  readonly occasion: CallContext;
   /** Whether any state was ever written. */
   readonly hasState: boolean;
   /** Opened on first use; the caller closes it. */
   readonly state: ChronometricState;
 };
 
-async function occasionNow({ settings, clock }: Pick<CliContext, 'settings' | 'clock'>): Promise<Occasion> {
+async function occasionNow({ settings, clock }: Pick<CliContext, 'settings' | 'clock'>): Promise<CallContext> {
   const profile = lateProfile(settings, clock);
   await profile.ready();
   try {
-    return occasionOf(clock.now(), machineZone(settings.TZ), profile.read());
+    return callContextOf(clock.now(), machineZone(settings.TZ), profile.read());
   } catch (thrown) {
     if (thrown instanceof ChronometricError) throw new ReveilleError('unavailable', thrown.message, { cause: thrown });
     throw thrown;

@@ -59,7 +59,7 @@ export function localChronosDefaults({ home, settings }: Pick<CliContext, 'home'
 }
 
 /** The address of chronosd and its bearer token. `local`: it is the chronosd of this computer. */
-export type ChronosPlace = { url: string; token: string; local: boolean };
+export type ChronosAddress = { url: string; token: string; local: boolean };
 
 /**
  * Finds chronosd: from the environment, else the running one, else its default address. The token of this computer's
@@ -67,7 +67,7 @@ export type ChronosPlace = { url: string; token: string; local: boolean };
  *
  * @throws ReveilleError `unavailable` without a token for it
  */
-export function findChronos(context: Pick<CliContext, 'home' | 'settings'>): ChronosPlace {
+export function findChronos(context: Pick<CliContext, 'home' | 'settings'>): ChronosAddress {
   const given = parseSettings(schema, context.settings);
   const local = localChronosDefaults(context);
   const here = local.url ?? localAddress(given.CHRONOS_HOST, given.CHRONOS_PORT, given.CHRONOS_TLS_CERT);

@@ -19,7 +19,7 @@ import type { Users } from '../../router/public/users.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import { VERSION } from '../../wire/version.ts';
 import type { CliContext } from '../context.ts';
-import { lastLines, ringsOf, seriesOf, verifyReceipt } from './desk.ts';
+import { lastLines, ringsOf, seriesOf, verifyReceipt } from './console-backend.ts';
 
 /** Number of cached backends. The least recently used one is recreated on its next request. */
 const MOST_DESKS = 2000;
@@ -106,7 +106,13 @@ function deskFor(context: CliContext, config: ConsoleConfig, people: Users, come
     machineLog: { there: () => lastLines(context, user) },
     agent: {
       there: createNeoClient({
-        ...{ url: 'http://your-agent', token: undefined, clock, name: 'your agent', transport: people.transportTo(user) },
+        ...{
+          url: 'http://your-agent',
+          token: undefined,
+          clock,
+          name: 'your agent',
+          transport: people.transportTo(user),
+        },
       }),
     },
     approver: { missing: PASSKEY_NEEDED },

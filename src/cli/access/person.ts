@@ -18,7 +18,7 @@ const schema = z.object({
 });
 
 /** `isHere`: it is the router of this computer. */
-export type PersonPlace = { url: string; token: string; isHere: boolean };
+export type RouterAccess = { url: string; token: string; isHere: boolean };
 
 /**
  * Finds the public listener: from `REVEILLE_URL`, else the running one, else its default address. The credential of this
@@ -26,7 +26,7 @@ export type PersonPlace = { url: string; token: string; isHere: boolean };
  *
  * @throws ReveilleError `unauthorized` without a credential for it
  */
-export function findPerson({ home, settings }: Pick<CliContext, 'home' | 'settings'>): PersonPlace {
+export function findPerson({ home, settings }: Pick<CliContext, 'home' | 'settings'>): RouterAccess {
   const given = parseSettings(schema, settings);
   const { ROUTER_PUBLIC_HOST, ROUTER_PUBLIC_PORT, ROUTER_PUBLIC_TLS_CERT } = given;
   const here =
@@ -42,7 +42,7 @@ export function findPerson({ home, settings }: Pick<CliContext, 'home' | 'settin
 }
 
 /** A client that speaks to the agent of the person whose command this is. A call may have to wake a machine. */
-export function personClient(context: Pick<CliContext, 'home' | 'settings' | 'clock'>): NeoClient & PersonPlace {
+export function personClient(context: Pick<CliContext, 'home' | 'settings' | 'clock'>): NeoClient & RouterAccess {
   const place = findPerson(context);
   const { home, clock } = context;
   const client = createNeoClient({
@@ -56,7 +56,7 @@ export function personClient(context: Pick<CliContext, 'home' | 'settings' | 'cl
   return { ...client, ...place };
 }
 
-function refused({ url, isHere }: PersonPlace): ReveilleError {
+function refused({ url, isHere }: RouterAccess): ReveilleError {
   const remedy = isHere
     ? 'start "reveille up" anew, which makes another one, or set REVEILLE_TOKEN'
     : 'it may have expired or been revoked; ask for another one, and set REVEILLE_TOKEN to it';

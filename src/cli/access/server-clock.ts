@@ -1,6 +1,6 @@
 /** A daemon's clock, from the `Date` header of its responses: whole seconds, truncated. */
 import type { Clock } from '../../kit/clock/clock.ts';
-import { joinUrl, exchange } from '../../kit/http/exchange.ts';
+import { exchange, joinUrl } from '../../kit/http/exchange.ts';
 import { plainTransport } from '../../kit/http/plain-transport.ts';
 
 export type ServerTime = {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
 import type { LimitedCall } from '../../kit/http/caller.ts';
-import { joinUrl, exchange } from '../../kit/http/exchange.ts';
+import { exchange, joinUrl } from '../../kit/http/exchange.ts';
 import { plainTransport } from '../../kit/http/plain-transport.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { type Home, readRun } from '../home/home.ts';
@@ -71,7 +71,12 @@ export async function signOfLife(url: string, clock: Clock, over?: AbortSignal):
   const signal = over === undefined ? enough.signal : AbortSignal.any([enough.signal, over]);
   try {
     const taken = takesConnections(url, signal);
-    const answer = await exchange(plainTransport, { method: 'GET', url: joinUrl(url, '/healthz'), maxBytes: 0, signal });
+    const answer = await exchange(plainTransport, {
+      method: 'GET',
+      url: joinUrl(url, '/healthz'),
+      maxBytes: 0,
+      signal,
+    });
     // Any response counts.
     if (answer.result === 'answered') return 'answers';
     return (await taken) ? 'listens' : 'nothing';

@@ -4,12 +4,12 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { approverPlace, loadOrMakeApprover, openApproverWith, sealApprover } from './approver-key.ts';
+import { approverLocation, loadOrMakeApprover, openApproverWith, sealApprover } from './approver-key.ts';
 import { guardGuess, WAITING_MAX, WRONG_MAX } from './passphrase-guard.ts';
 
 test('the key of who approves lies beside the home, in the folder of the system for settings', () => {
   const environment = { HOME: '/home/ada', REVEILLE_HOME: '/home/ada/.reveille' };
-  const fileOn = (platform: NodeJS.Platform, more = {}) => approverPlace({ ...environment, ...more }, platform).file;
+  const fileOn = (platform: NodeJS.Platform, more = {}) => approverLocation({ ...environment, ...more }, platform).file;
   assert.equal(fileOn('linux'), '/home/ada/.config/reveille-approver/approver.json');
   assert.equal(fileOn('darwin'), '/home/ada/Library/Application Support/reveille-approver/approver.json');
   assert.equal(fileOn('linux', { XDG_CONFIG_HOME: '/settings' }), '/settings/reveille-approver/approver.json');
@@ -24,7 +24,7 @@ test('the first key is made there, for its owner alone, and nothing of it in the
     REVEILLE_APPROVER_STORE: 'file',
   };
   const made = await loadOrMakeApprover(environment, 0);
-  assert.equal(made.file, approverPlace(environment).file);
+  assert.equal(made.file, approverLocation(environment).file);
   assert.equal(statSync(made.file).mode & 0o777, 0o600);
   assert.ok(!existsSync(environment.REVEILLE_HOME));
   const again = await loadOrMakeApprover(environment, 1);
@@ -48,7 +48,7 @@ test('five wrong passphrases on pages lock the key, also for the right one and a
   for (let guess = 0; guess < WRONG_MAX; guess++) assert.equal(await open('wrong words'), 'forbidden');
   assert.equal(await open(right), 'rate_limited');
   // Nothing of the count is in memory: what the file says holds for the next process as well.
-  const kept = join(approverPlace(environment).folder, 'wrong-passphrases.json');
+  const kept = join(approverLocation(environment).folder, 'wrong-passphrases.json');
   assert.deepEqual(JSON.parse(readFileSync(kept, 'utf8')), { wrong: 5, locked_until: now + 15 * 60_000 });
   now += 15 * 60_000;
   assert.equal(await open('wrong words'), 'forbidden');

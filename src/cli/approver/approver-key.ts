@@ -44,7 +44,7 @@ const recordSchema = z
   .refine(({ seed, sealed, keyring }) => [seed, sealed, keyring].filter((one) => one !== undefined).length === 1);
 type ApproverRecord = z.output<typeof recordSchema>;
 
-export type ApproverPlace = { readonly folder: string; readonly file: string };
+export type ApproverLocation = { readonly folder: string; readonly file: string };
 
 /** The facts about the key that need no passphrase. */
 export type KnownApprover = {
@@ -59,7 +59,10 @@ export type KnownApprover = {
 export type AskPassphrase = () => Promise<string>;
 
 /** The location of the key of the user of this environment. */
-export function approverPlace(environment: Settings, platform: NodeJS.Platform = process.platform): ApproverPlace {
+export function approverLocation(
+  environment: Settings,
+  platform: NodeJS.Platform = process.platform,
+): ApproverLocation {
   const home = environment.HOME || homedir();
   const usual =
     platform === 'darwin'
@@ -73,7 +76,7 @@ function storeAsked({ REVEILLE_APPROVER_STORE: given }: Settings): (typeof STORE
   return choiceFlag('REVEILLE_APPROVER_STORE', given || undefined, STORES);
 }
 
-function read({ file }: ApproverPlace): ApproverRecord | undefined {
+function read({ file }: ApproverLocation): ApproverRecord | undefined {
   const text = readPrivateFile(file);
   if (text === undefined) return undefined;
   try {
@@ -88,7 +91,7 @@ const textOf = (record: ApproverRecord) => `${JSON.stringify(record, null, 2)}\n
 
 function knownOf(
   { public_key, name, made_at, sealed, keyring }: ApproverRecord,
-  { file }: ApproverPlace,
+  { file }: ApproverLocation,
 ): KnownApprover {
   const kept = keyring ?? (sealed ? 'sealed file' : 'file');
   return { publicKey: public_key, name, madeAt: made_at, file, kept };
@@ -96,7 +99,7 @@ function knownOf(
 
 /** The user's key, if there is one. */
 export function knownApprover(environment: Settings): KnownApprover | undefined {
-  const place = approverPlace(environment);
+  const place = approverLocation(environment);
   const record = read(place);
   return record && knownOf(record, place);
 }
@@ -110,7 +113,7 @@ function ownName(): string {
  * unless `REVEILLE_APPROVER_STORE` names the keyring.
  */
 export async function loadOrMakeApprover(environment: Settings, now: number): Promise<KnownApprover> {
-  const place = approverPlace(environment);
+  const place = approverLocation(environment);
   const there = read(place);
   if (there) return knownOf(there, place);
   const asked = storeAsked(environment);
@@ -156,13 +159,13 @@ async function seedOf(environment: Settings, record: ApproverRecord, passphrase:
   throw new ReveilleError('unavailable', message);
 }
 
-function keyOf(seedHex: string, { public_key }: ApproverRecord, { file }: ApproverPlace): AgentKey {
+function keyOf(seedHex: string, { public_key }: ApproverRecord, { file }: ApproverLocation): AgentKey {
   const key = new AgentKey(seedHex);
   if (key.publicKeyHex === public_key) return key;
   throw new ReveilleError('invalid_request', `${file} names another public key than the stored key has`);
 }
 
-function mustRead(place: ApproverPlace): ApproverRecord {
+function mustRead(place: ApproverLocation): ApproverRecord {
   const record = read(place);
   if (record) return record;
   const message = `no approver's key is at ${place.file}; create and enroll one with: reveille approver enroll`;
@@ -176,13 +179,13 @@ function mustRead(place: ApproverPlace): ApproverRecord {
  *   does not return it
  */
 export async function openApprover(environment: Settings, passphrase: AskPassphrase): Promise<AgentKey> {
-  const place = approverPlace(environment);
+  const place = approverLocation(environment);
   const record = mustRead(place);
   return keyOf(await seedOf(environment, record, passphrase), record, place);
 }
 
 /** Counts wrong passphrases of pages. */
-const guessFile = ({ folder }: ApproverPlace) => join(folder, 'wrong-passphrases.json');
+const guessFile = ({ folder }: ApproverLocation) => join(folder, 'wrong-passphrases.json');
 
 /**
  * As {@link openApprover}, with a passphrase from a page. Wrong ones lock the key for pages.
@@ -194,7 +197,7 @@ export async function openApproverWith(
   passphrase: string | undefined,
   now: () => number,
 ): Promise<AgentKey> {
-  const place = approverPlace(environment);
+  const place = approverLocation(environment);
   const { sealed } = mustRead(place);
   if (sealed === undefined) return openApprover(environment, async () => '');
   if (passphrase === undefined || passphrase === '')
@@ -207,7 +210,7 @@ export async function sealApprover(
   environment: Settings,
   { old, fresh }: { old: AskPassphrase; fresh: AskPassphrase },
 ): Promise<KnownApprover> {
-  const place = approverPlace(environment);
+  const place = approverLocation(environment);
   const record = mustRead(place);
   const key = keyOf(await seedOf(environment, record, old), record, place);
   const { seed: _, keyring, ...kept } = record;
@@ -221,7 +224,7 @@ export async function sealApprover(
 
 /** Removes the passphrase: into the keyring when `REVEILLE_APPROVER_STORE` says so, else into the file alone. */
 export async function unsealApprover(environment: Settings, passphrase: AskPassphrase): Promise<KnownApprover> {
-  const place = approverPlace(environment);
+  const place = approverLocation(environment);
   const record = mustRead(place);
   if (record.sealed === undefined) throw new ReveilleError('conflict', 'the key is not sealed');
   const key = keyOf(await seedOf(environment, record, passphrase), record, place);

@@ -5,7 +5,7 @@ import type { NeoEvent } from '../../neo/client.ts';
 import type { TurnEventData, TurnView } from '../../wire/turn.ts';
 import { fit } from '../screens/columns.ts';
 import { waitsWords } from '../screens/log-screen.ts';
-import type { Look } from '../screens/render.ts';
+import type { Reader } from '../screens/render.ts';
 
 /** Characters shown of arguments and results. */
 const SHOWN_CELLS = 200;
@@ -14,13 +14,13 @@ const SHOWN_CELLS = 200;
 export type Write = (text: string) => void;
 
 /** What started a turn of another client or of a timer. */
-export function arrivalLine({ origin, message, label }: TurnView, look: Look): string {
+export function arrivalLine({ origin, message, label }: TurnView, look: Reader): string {
   const who = origin === 'user' ? 'elsewhere' : `alarm${label ? ` ${oneLine(label)}` : ''}`;
   return look.paint('dim', fit(`${who}> ${oneLine(message)}`, look.width - 1));
 }
 
 /** The reason why there is no answer; `undefined` while one may still come. */
-export function endingWords({ status, error, retry_at }: TurnEventData<'turn'>, look: Look): string | undefined {
+export function endingWords({ status, error, retry_at }: TurnEventData<'turn'>, look: Reader): string | undefined {
   if (retry_at !== undefined) return waitsWords(retry_at, error, look);
   if (status !== 'failed' && status !== 'interrupted') return undefined;
   return `the turn ${status === 'failed' ? 'failed' : 'was given up'}${error === undefined ? '' : `: ${oneLine(error)}`}`;
@@ -29,14 +29,14 @@ export function endingWords({ status, error, retry_at }: TurnEventData<'turn'>, 
 /** Writes the turns of a conversation as they proceed. */
 export class Screen {
   readonly #write: Write;
-  readonly #look: () => Look;
+  readonly #look: () => Reader;
   /** The turn whose text is on the unfinished line, and the number of characters written. */
   #speaking: string | undefined;
   /** Per turn: the reply so far, and the reply on the screen. The latter is longer while the reply is repeated. */
   readonly #said = new Map<string, { readonly reply: string; readonly written: string }>();
   #column = false;
 
-  constructor(write: Write, look: () => Look) {
+  constructor(write: Write, look: () => Reader) {
     this.#write = write;
     this.#look = look;
   }

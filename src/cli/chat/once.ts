@@ -3,7 +3,7 @@ import type { NeoClient, NeoEvent } from '../../neo/client.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { TurnView } from '../../wire/turn.ts';
 import type { CliContext } from '../context.ts';
-import { lookOf } from '../screens/look.ts';
+import { readerOf } from '../screens/reader.ts';
 import { Screen } from './conversation.ts';
 import { answerInline, gateRemark } from './gates.ts';
 
@@ -18,7 +18,7 @@ type Asked = { client: NeoClient; message: string; conversationId: string | unde
 export async function askOnce(context: CliContext, { client, message, conversationId }: Asked): Promise<TurnView> {
   const { out, process } = context;
   const ended = new AbortController();
-  const look = () => lookOf(context);
+  const look = () => readerOf(context);
   const screen = new Screen((text) => void process.stdout.write(text), look);
   const opened = Promise.withResolvers<void>();
   const early: NeoEvent[] = [];

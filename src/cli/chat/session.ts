@@ -10,7 +10,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import type { TurnEventData } from '../../wire/turn.ts';
 import type { CliContext } from '../context.ts';
 import { wrap } from '../screens/columns.ts';
-import { lookOf } from '../screens/look.ts';
+import { readerOf } from '../screens/reader.ts';
 import { arrivalLine, Screen } from './conversation.ts';
 import { answerInline, decidedWords } from './gates.ts';
 import { LineEditor } from './line-editor.ts';
@@ -39,7 +39,7 @@ export async function talk(
 ): Promise<string | undefined> {
   const { process } = context;
   const ended = new AbortController();
-  const look = () => lookOf(context);
+  const look = () => readerOf(context);
   const screen = new Screen((text) => void process.stdout.write(text), look);
   const running = new Set<string>();
   const own = new Set<string>();

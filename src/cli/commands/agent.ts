@@ -13,8 +13,8 @@ import type { CliContext } from '../context.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { loadOrMakeLabel, makeHome } from '../home/home.ts';
 import { columns } from '../screens/columns.ts';
-import { lookOf } from '../screens/look.ts';
-import { facts, type Look } from '../screens/render.ts';
+import { readerOf } from '../screens/reader.ts';
+import { facts, type Reader } from '../screens/render.ts';
 import { enrollRoster } from './agent-roster.ts';
 
 /** Shows the identity of this agent and creates it if missing. The seed of the key is never shown. */
@@ -29,7 +29,7 @@ export async function agentWhoami(context: CliContext): Promise<void> {
     ['public key', identity.publicKeyHex],
     ['key file', oneLine(keyFile)],
   ] as const;
-  context.out.result(record, facts(rows, lookOf(context)));
+  context.out.result(record, facts(rows, readerOf(context)));
 }
 
 /** The beginning of a public key, long enough to exclude typing errors. */
@@ -109,7 +109,7 @@ export async function agentRevoke(context: CliContext, flags: KeyFlags): Promise
   else for (const key of revoked) out.line(`Revoked ${key.did}`);
 }
 
-function renderKeys(keys: readonly EnrolledKey[], look: Look): string[] {
+function renderKeys(keys: readonly EnrolledKey[], look: Reader): string[] {
   if (keys.length === 0) return ['No keys yet; the first key that proves its label is pinned.'];
   const rows = keys.map((key) => [
     key.label,
@@ -126,5 +126,5 @@ export async function agentList(context: CliContext): Promise<void> {
   const { out } = context;
   const keys = await allKeys(adminClient(context));
   if (out.json) for (const key of keys) out.result(key, []);
-  else for (const line of renderKeys(keys, lookOf(context))) out.line(line);
+  else for (const line of renderKeys(keys, readerOf(context))) out.line(line);
 }

@@ -8,7 +8,7 @@ import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
 import { zoneOf } from '../../kit/clock/zone.ts';
 import { readPhrase } from '../../kit/phrase/phrase.ts';
 import { PhraseError, type Reading } from '../../kit/phrase/reading.ts';
-import { usesWallClock, seriesText } from '../../kit/phrase/series-text.ts';
+import { seriesText, usesWallClock } from '../../kit/phrase/series-text.ts';
 import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
 import { type AlarmCreated, setBySchema } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -19,7 +19,7 @@ import type { CliContext } from '../context.ts';
 import { durationFlag, fileFlag, jsonFlag, wholeNumberFlag } from '../flags/flags.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { accountName } from '../home/home.ts';
-import { lookOf } from '../screens/look.ts';
+import { readerOf } from '../screens/reader.ts';
 import { renderAlarm, renderCreated } from '../screens/render.ts';
 import { findAlarmId } from './alarm.ts';
 
@@ -282,7 +282,7 @@ export async function alarmSet(
   const { alarm, readIn } = alarmOf(isWhen ? undefined : message, flags, typedWhere(context), isWhen ? message : words);
   const created = await inFlags(alarmClient(context, personOf(context, flags)).createAlarm(alarm));
   const rings = ringsOf(created, alarm);
-  const look = lookOf(context);
+  const look = readerOf(context);
   const every = alarm.cron_expr === undefined ? undefined : (seriesText(alarm.cron_expr) ?? alarm.cron_expr);
   const reading = readIn === undefined && every === undefined ? undefined : { zone: readIn, every, rings };
   const shown = rings.map((at) => formatWithOffset(readIn ?? look.zone, at));
@@ -377,5 +377,5 @@ export async function alarmEdit(context: CliContext, flags: EditFlags, given: st
   const changes = changesOf(flags, typedWhere(context));
   const client = alarmClient(context, personOf(context, flags));
   const alarm = await inFlags(client.patchAlarm(await findAlarmId(client, given), changes));
-  context.out.result(alarm, ['Changed', ...renderAlarm(alarm, lookOf(context))]);
+  context.out.result(alarm, ['Changed', ...renderAlarm(alarm, readerOf(context))]);
 }

@@ -8,7 +8,7 @@ import { alarmClient, findChronos } from '../access/chronos.ts';
 import { serverTime } from '../access/server-clock.ts';
 import type { CliContext } from '../context.ts';
 import { fit } from '../screens/columns.ts';
-import { lookOf } from '../screens/look.ts';
+import { readerOf } from '../screens/reader.ts';
 import { preview, renderEvent } from '../screens/render.ts';
 import { LedgerWatch, type RingEvent } from '../up/ledger-watch.ts';
 import { findAlarmId } from './alarm.ts';
@@ -46,7 +46,7 @@ async function lookAndTell(context: CliContext, watch: LedgerWatch): Promise<boo
     throw error;
   }
   const { out } = context;
-  for (const event of events) out.result(eventRecord(event), renderEvent(event.alarm, event.fire, lookOf(context)));
+  for (const event of events) out.result(eventRecord(event), renderEvent(event.alarm, event.fire, readerOf(context)));
   return true;
 }
 

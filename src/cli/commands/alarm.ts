@@ -16,9 +16,9 @@ import type { CliContext } from '../context.ts';
 import { choiceFlag, wholeNumberFlag } from '../flags/flags.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { fit } from '../screens/columns.ts';
-import { renderCourses } from '../screens/fire-course.ts';
-import { lookOf } from '../screens/look.ts';
-import { type Look, preview, renderAlarm, renderAlarms, renderFires, ringsAt, shortIds } from '../screens/render.ts';
+import { renderFireStages } from '../screens/fire-stages.ts';
+import { readerOf } from '../screens/reader.ts';
+import { preview, type Reader, renderAlarm, renderAlarms, renderFires, ringsAt, shortIds } from '../screens/render.ts';
 
 const SHORTEST_PREFIX = 6;
 const PREFIX = /^[0-9a-f][0-9a-f-]*$/;
@@ -110,7 +110,7 @@ export async function alarmList(context: CliContext, flags: ListFlags): Promise<
   else {
     const left = found.length - shown.length;
     const history = flags.all || status !== undefined ? 'shown' : 'hidden';
-    for (const line of renderAlarms(shown, { left, history }, lookOf(context))) out.line(line);
+    for (const line of renderAlarms(shown, { left, history }, readerOf(context))) out.line(line);
   }
 }
 
@@ -122,11 +122,11 @@ export async function alarmShow(context: CliContext, flags: { limit?: string }, 
   const id = await findAlarmId(client, given);
   const alarm = await client.getAlarm(id);
   const page = await client.listFires(id, { limit });
-  const look = lookOf(context);
+  const look = readerOf(context);
   const lines = [
     ...renderAlarm(alarm, look),
     ...renderFires(page.fires, page.next_cursor !== undefined, look),
-    ...renderCourses(page.fires, look),
+    ...renderFireStages(page.fires, look),
   ];
   context.out.result({ alarm, ...page }, lines);
 }
@@ -140,13 +140,13 @@ function sayCancelled(alarm: AlarmView): string[] {
   return lines;
 }
 
-function sayRings(done: string, alarm: AlarmView, look: Look): string[] {
+function sayRings(done: string, alarm: AlarmView, look: Reader): string[] {
   const next =
     alarm.next_fire_at === undefined ? `it is ${alarm.status}` : `rings ${ringsAt(alarm.next_fire_at, look)}`;
   return [`${done} ${alarm.id}`, `  ${next}`];
 }
 
-function say(action: AlarmAction, alarm: AlarmView, look: Look): string[] {
+function say(action: AlarmAction, alarm: AlarmView, look: Reader): string[] {
   switch (action) {
     case 'cancel':
       return sayCancelled(alarm);
@@ -173,5 +173,5 @@ export async function alarmAct(context: CliContext, action: AlarmAction, given: 
     redrive: client.redriveAlarm,
   };
   const alarm = await calls[action](id);
-  context.out.result(alarm, say(action, alarm, lookOf(context)));
+  context.out.result(alarm, say(action, alarm, readerOf(context)));
 }

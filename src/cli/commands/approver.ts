@@ -30,8 +30,8 @@ import { fileFlag } from '../flags/flags.ts';
 import { userOf } from '../flags/machine-user.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { columns, fit } from '../screens/columns.ts';
-import { lookOf } from '../screens/look.ts';
 import type { Output } from '../screens/output.ts';
+import { readerOf } from '../screens/reader.ts';
 import { facts } from '../screens/render.ts';
 
 export type ApproverFlags = { user?: string; name?: string; requestFile?: string };
@@ -50,7 +50,7 @@ function keyLines(context: CliContext, known: KnownApprover): string[] {
     kept === 'file' || kept === 'sealed file' ? `${kept}, ${oneLine(file)}` : `${kept}; noted in ${oneLine(file)}`;
   const open =
     kept === 'file' ? ['', 'Any program of yours can read it. Seal it with a passphrase: reveille approver seal'] : [];
-  const look = lookOf(context);
+  const look = readerOf(context);
   return [
     ...facts(
       [

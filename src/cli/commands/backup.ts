@@ -4,7 +4,7 @@ import { join, relative, resolve } from 'node:path';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { VERSION } from '../../wire/version.ts';
-import { approverPlace, knownApprover } from '../approver/approver-key.ts';
+import { approverLocation, knownApprover } from '../approver/approver-key.ts';
 import { passphraseFrom } from '../approver/passphrase.ts';
 import { checkPassphrase } from '../approver/sealing.ts';
 import type { About, End } from '../backup/archive.ts';
@@ -43,7 +43,7 @@ async function newPassphrase(context: CliContext): Promise<string> {
 function approverFile({ environment }: CliContext): string {
   const known = knownApprover(environment);
   if (known === undefined)
-    throw new UsageError(`--with-approver-key: no approver's key is at ${approverPlace(environment).file}`);
+    throw new UsageError(`--with-approver-key: no approver's key is at ${approverLocation(environment).file}`);
   if (known.kept === 'file' || known.kept === 'sealed file') return known.file;
   throw new ReveilleError(
     'conflict',
@@ -127,7 +127,7 @@ export async function restore(context: CliContext, flags: RestoreFlags, name: st
   const { out, environment } = context;
   const home = context.home.path;
   const file = resolve(context.process.cwd(), name);
-  const approver = flags.withApproverKey ? approverPlace(environment).file : undefined;
+  const approver = flags.withApproverKey ? approverLocation(environment).file : undefined;
   const skipped: string[] = [];
   const onOutsideLink = flags.skipOutsideLinks ? (path: string) => void skipped.push(path) : undefined;
   const restored = await restoreBackup({

@@ -11,7 +11,7 @@ import type { CliContext } from '../context.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { wrap } from '../screens/columns.ts';
 import { replyLines } from '../screens/log-screen.ts';
-import { lookOf } from '../screens/look.ts';
+import { readerOf } from '../screens/reader.ts';
 
 export type ChatFlags = { conversation?: string; last?: boolean; router?: string };
 
@@ -60,7 +60,7 @@ const DOES_NOT_COME_UP = 'See "reveille doctor". Your text is kept and sent when
 
 /** A remark before the first question, wrapped at blanks. */
 function sentence(context: CliContext, text: string): void {
-  const { width } = lookOf(context);
+  const { width } = readerOf(context);
   const lines = context.out.live ? wrap(oneLine(text), width - 1) : [text];
   for (const line of lines) context.out.remark(context.out.paint('yellow', line));
 }
@@ -68,7 +68,7 @@ function sentence(context: CliContext, text: string): void {
 async function showLatest(context: CliContext, client: NeoClient, id: string): Promise<void> {
   const { out } = context;
   const { turns } = await lastTurns(client, id, TURNS_SHOWN);
-  const look = lookOf(context);
+  const look = readerOf(context);
   for (const turn of turns) {
     out.line(arrivalLine(turn, look));
     for (const line of replyLines(turn.reply ?? turn.error ?? '', look)) out.line(line);

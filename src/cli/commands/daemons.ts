@@ -20,7 +20,7 @@ import { UsageError } from '../flags/usage-error.ts';
 import { checkHome, readLabel, readSubmitter } from '../home/home.ts';
 import { PACKAGE_ROOT } from '../home/package-root.ts';
 import { type DaemonName, namingPort } from '../up/listener.ts';
-import { executorWalls, machineWalls, neoWalls } from '../up/walls.ts';
+import { executorSandbox, machineSandbox, neoSandbox } from '../up/sandbox.ts';
 
 export async function chronosd(context: CliContext): Promise<void> {
   const { parseChronosConfig } = await import('../../chronos/config.ts');
@@ -34,7 +34,7 @@ export async function router(context: CliContext): Promise<void> {
   const { startRouter } = await import('../../router/daemon.ts');
   const config = parseRouterConfig(context.settings);
   const { environment, clock } = context;
-  const walls = machineWalls(context, config.isolation);
+  const walls = machineSandbox(context, config.isolation);
   const { fleetConsole } = await import('../access/fleet-console.ts');
   const pagesOf = config.public.console && fleetConsole(context, config.public);
   await runDaemon(context, 'router', (log) =>
@@ -53,7 +53,7 @@ export async function runExecutor(context: CliContext): Promise<void> {
       process.stderr.write(`${printable(error.message)}\n`);
       void executor.close().finally(() => process.exit(EXIT.failed));
     };
-    const walls = executorWalls(context, config);
+    const walls = executorSandbox(context, config);
     const executor = await startExecutor({ config, variables, sandbox: walls, clock, log, onNoTools });
     return executor;
   });
@@ -96,7 +96,7 @@ export async function neo(context: CliContext): Promise<void> {
       const told = import('../access/chronometric.ts').then(({ tellPrompt }) => tellPrompt(context, at));
       told.catch((err: unknown) => log.warn({ err }, 'chronometric did not receive a prompt'));
     };
-    return startNeo({ config, variables, sandbox: neoWalls(context, config), clock, log, onFatal, onPrompt });
+    return startNeo({ config, variables, sandbox: neoSandbox(context, config), clock, log, onFatal, onPrompt });
   });
 }
 

@@ -8,14 +8,14 @@ import { type Outcome, reveille } from '../../../test/support/command-line.ts';
 import { type Installation, startAgent, startInstallation } from '../../../test/support/installation.ts';
 import { closeServer, listening, sharedOwner, temporaryFolder } from '../../../test/support/temporary.ts';
 import { hasBubblewrap } from '../../../test/support/tools.ts';
-import { writeDeparture } from '../../chronos/store/sqlite/departure.ts';
+import { writeSourceState } from '../../chronos/store/sqlite/transfer-state.ts';
 import { systemClock } from '../../kit/clock/clock.ts';
 import { openDatabase } from '../../kit/sqlite/open.ts';
 import { VERSION } from '../../wire/version.ts';
 import { aheadBy } from '../access/server-clock.ts';
 import type { Check } from '../doctor/check.ts';
 import { checkClock, checkNode } from '../doctor/host.ts';
-import { isolationCheck } from '../doctor/separation.ts';
+import { isolationCheck } from '../doctor/isolation.ts';
 import { renderChecks } from './doctor.ts';
 
 const isRoot = process.geteuid?.() === 0;
@@ -102,7 +102,7 @@ function makeAlarmFile(home: string, state: 'home' | 'moved' = 'home'): string {
   const migrations = new URL('../../chronos/store/sqlite/migrations', import.meta.url);
   const { db, close } = openDatabase({ path, migrations, clock: systemClock, lock: 'exclusive' });
   const gone = { source: 'this-file', transfer: 'a-move', target: 'db.example:5432/alarms', since: now };
-  if (state === 'moved') writeDeparture(db, { ...gone, state });
+  if (state === 'moved') writeSourceState(db, { ...gone, state });
   close();
   return path;
 }

@@ -17,11 +17,12 @@ import {
   checkExecutorToken,
   checkMachine,
   checkTransport,
-  type Place,
-  strangerAt,
+  type DaemonAddress,
+  foreignDaemonAt,
 } from '../doctor/daemons.ts';
 import { checkCapabilities } from '../doctor/disabled.ts';
 import { checkClock, checkNode } from '../doctor/host.ts';
+import { checkIsolation } from '../doctor/isolation.ts';
 import {
   checkConfigFile,
   checkFolders,
@@ -31,21 +32,20 @@ import {
   runningHere,
 } from '../doctor/own-files.ts';
 import { checkPublicListener } from '../doctor/public-listener.ts';
-import { checkSeparation } from '../doctor/separation.ts';
 import { checkExecutorFiles, checkModels, checkNeoFiles, checkSettings, checkTools } from '../doctor/settings.ts';
 import { checkPostgres, checkStores } from '../doctor/stores.ts';
 import { EXIT } from '../exit-status.ts';
 import { pad, wrap } from '../screens/columns.ts';
-import { lookOf } from '../screens/look.ts';
-import type { Look } from '../screens/render.ts';
-import { checkSleep } from '../sleep/wake-words.ts';
+import { readerOf } from '../screens/reader.ts';
+import type { Reader } from '../screens/render.ts';
+import { checkSleep } from '../sleep/wake-text.ts';
 import { PREFIXES } from '../up/listener.ts';
 
 const MARKS: Readonly<Record<CheckStatus, string>> = { ok: '✓', note: '·', warning: '!', broken: '✗' };
 const COLOURS = { ok: 'green', note: 'dim', warning: 'yellow', broken: 'red' } as const;
 
 /** The output of the doctor, one check per line. */
-export function renderChecks(checks: readonly Check[], running: Running, look: Look): string[] {
+export function renderChecks(checks: readonly Check[], running: Running, look: Reader): string[] {
   const nameWidth = Math.max(...checks.map(({ name }) => name.length));
   const indent = ' '.repeat(2 + nameWidth + 2);
   const room = Math.max(30, look.width - indent.length);
@@ -82,7 +82,7 @@ function portOf(settings: Settings, name: keyof typeof DEFAULT_PORTS): number | 
   return Number.isInteger(port) && port >= 0 && port < 65536 ? port : undefined;
 }
 
-type Places = { [Name in Place['name']]: Place | undefined };
+type Places = { [Name in DaemonAddress['name']]: DaemonAddress | undefined };
 
 function places(context: CliContext): Places {
   const { settings } = context;
@@ -91,7 +91,11 @@ function places(context: CliContext): Places {
   const { MATRIX_CHRONOS_URL, NEO_EXECUTOR_URL }: z.output<typeof addresses> =
     orUndefined(() => parseSettings(addresses, settings)) ?? {};
   const byRun = run && '"reveille up" says that it is there';
-  const place = (name: Place['name'], named: string | undefined, running: string | undefined): Place | undefined => {
+  const place = (
+    name: DaemonAddress['name'],
+    named: string | undefined,
+    running: string | undefined,
+  ): DaemonAddress | undefined => {
     const prefix = PREFIXES[name];
     const portVariable = `${prefix}_PORT` as const;
     const port = portOf(settings, portVariable as keyof typeof DEFAULT_PORTS);
@@ -120,22 +124,22 @@ const notAsked = (name: string): Check => ({
 });
 
 /** With port 0, only a running `up` knows the port. */
-function isUnknown({ url }: Place): boolean {
+function isUnknown({ url }: DaemonAddress): boolean {
   return new URL(url).port === '0';
 }
 
 async function askDaemon(
   context: CliContext,
-  place: Place | undefined,
-  name: Place['name'],
-  more: (place: Place) => Promise<{ checks: (Check | undefined)[]; access: Check | undefined }>,
+  place: DaemonAddress | undefined,
+  name: DaemonAddress['name'],
+  more: (place: DaemonAddress) => Promise<{ checks: (Check | undefined)[]; access: Check | undefined }>,
 ): Promise<Found> {
   if (place === undefined) return { checks: [notAsked(name)], up: false };
   if (isUnknown(place)) return { checks: [{ name, status: 'note', detail: 'does not run', remedy: START }], up: false };
   const { check, up } = await checkDaemon(context, place);
   if (!up) return { checks: [check], up: false };
   const { checks, access } = await more(place);
-  const stranger = strangerAt(place, access);
+  const stranger = foreignDaemonAt(place, access);
   if (stranger) return { checks: [stranger], up: false };
   return { checks: [check, ...checks].filter((one) => one !== undefined), up: true };
 }
@@ -224,7 +228,7 @@ export async function examine(context: CliContext): Promise<{ checks: readonly C
       Object.assign(running, seen);
       return checks;
     }),
-    one('separation', () => checkSeparation(context)),
+    one('separation', () => checkIsolation(context)),
     one('sleep', () => checkSleep(context)),
     one('model', () => checkModels(context)),
     one('Neo', () => checkNeoFiles(context)),
@@ -242,7 +246,7 @@ export async function doctor(context: CliContext): Promise<void> {
   const { checks, running } = await examine(context);
   const ok = checks.every(({ status }) => status !== 'broken');
   const report = { checks, ok, running: running.up, not_running: running.down };
-  out.result(report, renderChecks(checks, running, lookOf(context)));
+  out.result(report, renderChecks(checks, running, readerOf(context)));
   // docs/decisions/0025-doctor.md
   if (!ok) context.process.exitCode = EXIT.failed;
   else if (running.up.length === 0) context.process.exitCode = EXIT.notRunning;

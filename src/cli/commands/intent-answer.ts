@@ -14,7 +14,7 @@ import type { CliContext } from '../context.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { askPerson } from '../screens/gate-prompt.ts';
 import { renderGate } from '../screens/gate-screen.ts';
-import { lookOf } from '../screens/look.ts';
+import { readerOf } from '../screens/reader.ts';
 import { findIntentId } from './intent.ts';
 
 export type AnswerFlags = { user?: string; answer?: string; callSha256?: string; displayedSha256?: string };
@@ -38,7 +38,10 @@ async function findGate(client: ExecutorClient, intentId: string, nodeId: string
   }
   const gate = gates.find(({ node_id }) => node_id === nodeId);
   if (gate) return gate;
-  throw new ReveilleError('not_found', `step ${fullyEscaped(nodeId)} does not wait for an answer; waiting steps: ${names}`);
+  throw new ReveilleError(
+    'not_found',
+    `step ${fullyEscaped(nodeId)} does not wait for an answer; waiting steps: ${names}`,
+  );
 }
 
 /** Whether the digests in the command line, or the user at the terminal, approve this call and this question. */
@@ -48,7 +51,7 @@ async function isApproved(
   flags: AnswerFlags,
 ): Promise<boolean> {
   const isAsked = flags.displayedSha256 === undefined && context.out.live && context.process.stdin.isTTY === true;
-  if (!isAsked) for (const line of [...renderGate(intentId, gate, lookOf(context)), '']) context.out.line(line);
+  if (!isAsked) for (const line of [...renderGate(intentId, gate, readerOf(context)), '']) context.out.line(line);
   if (flags.callSha256 !== undefined && flags.callSha256 !== shown.call)
     throw new ReveilleError('conflict', `--call-sha256 does not match the waiting call (${shown.call})`);
   if (isAsked) return (await askPerson(context, intentId, gate)) === 'yes';

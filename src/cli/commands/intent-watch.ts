@@ -13,8 +13,8 @@ import type { CliContext } from '../context.ts';
 import { EXIT } from '../exit-status.ts';
 import { renderGate } from '../screens/gate-screen.ts';
 import { renderIntent, statusWords } from '../screens/intent-screen.ts';
-import { lookOf } from '../screens/look.ts';
-import type { Look } from '../screens/render.ts';
+import { readerOf } from '../screens/reader.ts';
+import type { Reader } from '../screens/render.ts';
 import { findIntentId } from './intent.ts';
 
 /** Interval of queries without events. */
@@ -45,7 +45,7 @@ export async function intentWatch(context: CliContext, flags: { user?: string },
       if (now !== trace) {
         trace = now;
         if (out.json) out.result(text, []);
-        else out.line(`${timeOf(value, lookOf(context))}  ${statusWords(value, lookOf(context))}`);
+        else out.line(`${timeOf(value, readerOf(context))}  ${statusWords(value, readerOf(context))}`);
       }
       tellGates(context, intentId, gates, shown);
       if (isIntentFinal(value) || value.clarify !== undefined) break;
@@ -62,12 +62,12 @@ export async function intentWatch(context: CliContext, flags: { user?: string },
   } finally {
     ended.abort();
   }
-  if (!out.json) for (const line of ['', ...renderIntent(view, [], lookOf(context))]) out.line(line);
+  if (!out.json) for (const line of ['', ...renderIntent(view, [], readerOf(context))]) out.line(line);
   if (view.value.status !== 'completed') context.process.exitCode = EXIT.failed;
 }
 
 /** A final state has its recorded time; other events are shown when they are seen. */
-const timeOf = ({ ended_at }: IntentView, look: Look) =>
+const timeOf = ({ ended_at }: IntentView, look: Reader) =>
   wallTime(ended_at === undefined ? look.now : Date.parse(ended_at), look);
 
 /** Waits for an executor that restarts: `undefined` while it does not answer. */
@@ -92,7 +92,7 @@ function tellGates(
   shown: Map<string, string>,
 ): void {
   const { out } = context;
-  const look = lookOf(context);
+  const look = readerOf(context);
   for (const { value: gate } of gates) {
     const { node_id, displayed_sha256 } = gate;
     const before = shown.get(node_id);

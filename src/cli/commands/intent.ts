@@ -18,7 +18,7 @@ import { EXIT } from '../exit-status.ts';
 import { choiceFlag, fileFlag, jsonFlag, wholeNumberFlag } from '../flags/flags.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { errorLines, renderIntent, renderIntents, statusWords } from '../screens/intent-screen.ts';
-import { lookOf } from '../screens/look.ts';
+import { readerOf } from '../screens/reader.ts';
 import { shortIds } from '../screens/render.ts';
 
 /** The shortest accepted beginning of a UUID. */
@@ -96,7 +96,7 @@ export async function intentSubmit(context: CliContext, flags: SubmitFlags, pros
   context.process.exitCode = EXIT.failed;
   context.out.result({ ...told, error }, [
     `Submitted ${intentId}, but it failed`,
-    ...errorLines(error, lookOf(context)),
+    ...errorLines(error, readerOf(context)),
   ]);
 }
 
@@ -113,7 +113,7 @@ export async function intentList(context: CliContext, flags: ListFlags): Promise
   }
   for (const line of renderIntents(
     intents.map(({ value }) => value),
-    lookOf(context),
+    readerOf(context),
   ))
     out.line(line);
 }
@@ -126,7 +126,7 @@ export async function intentShow(context: CliContext, flags: ShowFlags, given: s
   const [view, waiting] = await Promise.all([client.view(intentId), client.gates(intentId)]);
   const gates = waiting.map(({ value }) => value);
   const data = new RawJson(`${view.text.text.slice(0, -1)},"gates":${encodeJson(gates)}}`);
-  context.out.result(data, renderIntent(view, gates, lookOf(context), flags.full));
+  context.out.result(data, renderIntent(view, gates, readerOf(context), flags.full));
 }
 
 /** The executor's public key, from the executor and not from the receipt; a placeholder when it cannot be read. */
@@ -178,6 +178,6 @@ export async function intentAct(
   const client = executorClient(context, flags.user);
   const intentId = await findIntentId(client, given);
   const { value, text } = await client[action](intentId);
-  const words = `Intent ${intentId} is ${statusWords(value, lookOf(context))}`;
+  const words = `Intent ${intentId} is ${statusWords(value, readerOf(context))}`;
   context.out.result(text, value.error ? [words, `  ${fullyEscaped(value.error.message)}`] : words);
 }

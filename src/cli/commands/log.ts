@@ -10,7 +10,7 @@ import { durationFlag, instantFlag } from '../flags/flags.ts';
 import { entriesOfIntent, inOrder, keyOf, type LogEntry } from '../log/entries.ts';
 import { OpenTurns } from '../log/open-turns.ts';
 import { renderEntry } from '../screens/log-screen.ts';
-import { lookOf } from '../screens/look.ts';
+import { readerOf } from '../screens/reader.ts';
 import { LedgerWatch } from '../up/ledger-watch.ts';
 
 export type LogFlags = { since?: string; follow?: boolean; agent?: string };
@@ -52,7 +52,7 @@ export async function log(given: CliContext, flags: LogFlags): Promise<void> {
   const turns = new OpenTurns({ client, clock, since, signal });
   const news = tasks(context, agent, since);
   const tell = (entries: readonly LogEntry[]) => {
-    for (const entry of entries) out.result(entry, renderEntry(entry, lookOf(context)));
+    for (const entry of entries) out.result(entry, renderEntry(entry, readerOf(context)));
   };
 
   // Ctrl-C may come from the first line on.
@@ -63,7 +63,7 @@ export async function log(given: CliContext, flags: LogFlags): Promise<void> {
   const begun = clock.now();
   const past = [...(await turns.survey()), ...(await news())].sort(inOrder);
   tell(past);
-  if (past.length === 0) out.line(`Nothing has happened since ${localTime(since, lookOf(context))}.`);
+  if (past.length === 0) out.line(`Nothing has happened since ${localTime(since, readerOf(context))}.`);
   if (!flags.follow) return;
 
   const watch = new LedgerWatch(client, { since: begun, signal });

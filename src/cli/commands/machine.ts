@@ -18,10 +18,10 @@ import { choiceFlag, wholeNumberFlag } from '../flags/flags.ts';
 import { machineOf, type PutFlags } from '../flags/machine-flags.ts';
 import { userOf } from '../flags/machine-user.ts';
 import { UsageError } from '../flags/usage-error.ts';
-import { budgetWords } from '../screens/budget-words.ts';
+import { budgetText } from '../screens/budget-text.ts';
 import { columns } from '../screens/columns.ts';
-import { lookOf } from '../screens/look.ts';
-import { facts, type Look } from '../screens/render.ts';
+import { readerOf } from '../screens/reader.ts';
+import { facts, type Reader } from '../screens/render.ts';
 import { existingMachine, isOwnNeo, putOwnNeo } from '../up/own-neo.ts';
 
 /** Where a machine is, on one line. */
@@ -30,7 +30,7 @@ export function whereIs({ provider, spec }: MachineView): string {
   return oneLine(where ?? '');
 }
 
-function renderMachine(machine: MachineView, look: Look): string[] {
+function renderMachine(machine: MachineView, look: Reader): string[] {
   const own = descriptorOf(machine.provider).facts(machine.spec);
   const idle = machine.idle_seconds === undefined ? undefined : `after ${machine.idle_seconds} s without work`;
   return [
@@ -69,7 +69,7 @@ export async function machinePut(context: CliContext, flags: PutFlags, given: st
   const before =
     flags.provider === 'neo' ? undefined : await existingMachine(routerClient(context), userOf(context, given));
   const answer = await put(context, flags, given);
-  const look = lookOf(context);
+  const look = readerOf(context);
   const lines = renderMachine(answer, look);
   if (before && before.state !== 'deleted' && isOwnNeo(before))
     lines.push('', 'It replaces the local Neo; to go back: reveille machine put --provider neo');
@@ -99,7 +99,7 @@ export async function machineList(context: CliContext): Promise<void> {
     return;
   }
   if (machines.length === 0) return out.line('No machines; register one with: reveille machine put');
-  const look = lookOf(context);
+  const look = readerOf(context);
   const rows = machines.map((machine) => [
     machine.user_id,
     machine.running === undefined ? machine.state : `${machine.state}, ${machine.running}`,
@@ -112,7 +112,7 @@ export async function machineList(context: CliContext): Promise<void> {
 
 export async function machineShow(context: CliContext, given: string | undefined): Promise<void> {
   const machine = await routerClient(context).show(userOf(context, given));
-  context.out.result(machine, renderMachine(machine, lookOf(context)));
+  context.out.result(machine, renderMachine(machine, readerOf(context)));
 }
 
 const SAID = { suspend: 'Suspended', restore: 'Restored', remove: 'Deleted' } as const;
@@ -128,7 +128,7 @@ export type TurnFlags = { conversation?: string; fire?: string; status?: string;
 
 const outcomeOf = ({ reply, error, waits_for: waits }: MachineTurnView) => error ?? waits ?? reply ?? '';
 
-function renderTurns({ turns, counts, next_cursor: more }: MachineTurnList, look: Look): string[] {
+function renderTurns({ turns, counts, next_cursor: more }: MachineTurnList, look: Reader): string[] {
   if (turns.length === 0) return ['No turns'];
   const rows = turns.map((turn) => [
     localTime(Date.parse(turn.accepted_at), look),
@@ -143,7 +143,7 @@ function renderTurns({ turns, counts, next_cursor: more }: MachineTurnList, look
 }
 
 /** One turn with its whole text. */
-function renderTurn(turn: MachineTurnView, look: Look): string[] {
+function renderTurn(turn: MachineTurnView, look: Reader): string[] {
   const at = (instant: string | undefined) =>
     instant === undefined ? undefined : localTime(Date.parse(instant), look);
   const lines = facts(
@@ -181,7 +181,7 @@ export async function machineTurns(context: CliContext, flags: TurnFlags, given:
     for (const text of found.texts) out.result(text, []);
     return;
   }
-  const look = lookOf(context);
+  const look = readerOf(context);
   const [only] = fire === undefined ? [] : found.turns;
   for (const line of only ? renderTurn(only, look) : renderTurns(found, look)) out.line(line);
 }
@@ -190,8 +190,8 @@ export type SetBudgetFlags = BudgetFlags & { default?: boolean };
 
 /** The budget of a machine as text; `undefined` without one. */
 export function budgetOfMachine({ budget, default_budget: standard }: MachineView): string | undefined {
-  if (budget) return budgetWords(budget);
-  return standard && `${budgetWords(standard)} (the router's setting for all)`;
+  if (budget) return budgetText(budget);
+  return standard && `${budgetText(standard)} (the router's setting for all)`;
 }
 
 /** Sets the whole budget; without flags, shows it. */
@@ -215,7 +215,7 @@ export type HistoryFlags = { limit?: string };
 
 const BY = { admin: 'an operator', router: 'the router', person: 'its user' } as const;
 
-function renderChanges({ changes, next_cursor: more }: MachineChangeList, look: Look): string[] {
+function renderChanges({ changes, next_cursor: more }: MachineChangeList, look: Reader): string[] {
   if (changes.length === 0) return ['No changes on record'];
   const rows = changes.map(({ at, actor, action, fields, state, reason }) => [
     localTime(Date.parse(at), look),
@@ -241,5 +241,5 @@ export async function machineHistory(
     for (const change of found.changes) out.result(change, []);
     return;
   }
-  for (const line of renderChanges(found, lookOf(context))) out.line(line);
+  for (const line of renderChanges(found, readerOf(context))) out.line(line);
 }

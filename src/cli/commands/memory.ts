@@ -16,8 +16,8 @@ import type { CliContext } from '../context.ts';
 import { choiceFlag, wholeNumberFlag } from '../flags/flags.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { columns, fit } from '../screens/columns.ts';
-import { lookOf } from '../screens/look.ts';
-import { type Look, shortIds } from '../screens/render.ts';
+import { readerOf } from '../screens/reader.ts';
+import { type Reader, shortIds } from '../screens/render.ts';
 
 export type MemoryListFlags = { query?: string; kind?: string; limit?: string; all?: boolean };
 export type ForgetFlags = { all?: boolean; yes?: boolean };
@@ -61,7 +61,7 @@ function recordOf(memory: StoredMemory) {
   };
 }
 
-function render(memories: readonly StoredMemory[], total: number, look: Look): string[] {
+function render(memories: readonly StoredMemory[], total: number, look: Reader): string[] {
   if (memories.length === 0) return [total === 0 ? 'No memories.' : `None of ${total} memories.`];
   const ids = shortIds(memories.map(({ id }) => id));
   const rows = memories.map(({ id, kind, salience, lastSeenAt, text, supersededBy }) => [
@@ -94,7 +94,7 @@ export async function memoryList(context: CliContext, flags: MemoryListFlags): P
   });
   const { memories, total } = found ?? { memories: [], total: 0 };
   if (out.json) for (const memory of memories) out.result(recordOf(memory), []);
-  else for (const line of render(memories, total, lookOf(context))) out.line(line);
+  else for (const line of render(memories, total, readerOf(context))) out.line(line);
 }
 
 /** The memory with an id in the command line. */

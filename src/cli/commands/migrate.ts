@@ -9,7 +9,6 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { CliContext } from '../context.ts';
 import { UsageError } from '../flags/usage-error.ts';
-import { lookOf } from '../screens/look.ts';
 import {
   type Next,
   progressLine,
@@ -18,6 +17,7 @@ import {
   renderMoved,
   renderSurvey,
 } from '../screens/migrate-screen.ts';
+import { readerOf } from '../screens/reader.ts';
 
 export type MigrateFlags = { to?: string; from?: string; dryRun?: boolean; abandon?: boolean; discard?: boolean };
 
@@ -74,7 +74,7 @@ async function moveAlarms(context: CliContext, flags: MigrateFlags, from: string
   const log = await context.log('migrate', 'error');
   const next = nextOf(context, flags, to);
   const result = await move({ from, to, clock, log, report: progressLine(out, clock) });
-  const look = lookOf(context);
+  const look = readerOf(context);
   if (result.outcome !== 'differs') {
     out.result(moveRecord(result, next), renderMoved(result, next, look));
     return;
@@ -93,7 +93,7 @@ async function dryRun(context: CliContext, from: string, to: string): Promise<vo
   const found = await survey({ from, to, clock, log: await context.log('migrate', 'error') });
   const { owner, there, bare, ...rest } = found;
   const record = { dry_run: true, ...rest, rows_there: there, new_database: bare, in_use_by: owner ?? null };
-  out.result(record, renderSurvey(found, lookOf(context)));
+  out.result(record, renderSurvey(found, readerOf(context)));
 }
 
 async function giveUp(context: CliContext, flags: MigrateFlags, from: string, to: string | undefined): Promise<void> {

@@ -2,7 +2,7 @@
 import { createInterface } from 'node:readline/promises';
 import { printable } from '../../kit/text/hidden-characters.ts';
 import { visible } from '../../kit/text/visible.ts';
-import { classify, type ClassProposal, proposeClass } from '../../mcp-host/classify.ts';
+import { type ClassProposal, classify, proposeClass } from '../../mcp-host/classify.ts';
 import type { DeclaredTool } from '../../mcp-host/manifest.ts';
 import { changedParts, type SeenTool } from '../../mcp-host/seen-tools.ts';
 import { digestOf, type ToolDefinition } from '../../mcp-host/tool-definition.ts';
@@ -140,7 +140,8 @@ export function renderTool(alias: string, tool: ReviewedTool, { out }: CliContex
     );
     if (before?.definition) lines.push(...quoted(before.definition.description || '(nothing)', out.columns));
   }
-  if (proposal) lines.push(`  proposed: ${out.paint('bold', proposal.proposedClass)}, because ${printable(proposal.reason)}`);
+  if (proposal)
+    lines.push(`  proposed: ${out.paint('bold', proposal.proposedClass)}, because ${printable(proposal.reason)}`);
   return lines;
 }
 

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { reveille } from '../../../test/support/command-line.ts';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
-import type { Look } from '../screens/render.ts';
+import type { Reader } from '../screens/render.ts';
 import { renderSurface } from './tools.ts';
 
 /** A server that knows no manners but the protocol: two tools, one of which moves money. */
@@ -80,7 +80,7 @@ describe('reveille neo tools', () => {
 test('what is off is told whole, with what turns it on, however narrow the screen is', () => {
   const why = 'NEO_SEARCH_URL or NEO_SEARCH_KEY is not set; set NEO_SEARCH_URL to the address of a SearXNG';
   const view = { tools: [], escalated: [], escalate: [], warnings: [], off: [{ alias: 'web_search', why }] };
-  const lines = renderSurface(view, { width: 60, paint: (_, text) => text } as Look);
+  const lines = renderSurface(view, { width: 60, paint: (_, text) => text } as Reader);
   assert.ok(
     lines.every((line) => line.length <= 60),
     lines.join('\n'),

@@ -69,7 +69,11 @@ test('a wrong command line is refused with what is wrong and what would be right
     [['ntfy', '--topic', 'a', '--about', 'rings,noise'], 2, /--about must be all, or some of .* \(got "noise"\)/],
     [['ntfy', '--topic', 'a', '--quiet', '22-7'], 2, /--quiet must look like 22:00-07:00/],
     [['ntfy', '--topic', 'a', '--quiet', '22:00-22:00'], 1, /to must differ from from/],
-    [['ntfy', '--topic', 'a', '--server', 'http://10.0.0.1'], 1, /10\.0\.0\.1 is an address of a private network; to allow it/],
+    [
+      ['ntfy', '--topic', 'a', '--server', 'http://10.0.0.1'],
+      1,
+      /10\.0\.0\.1 is an address of a private network; to allow it/,
+    ],
     [['webhook'], 2, /--url is missing/],
     [['webhook', '--url', 'http://127.0.0.1/'], 1, /an address of this computer; .* --allow-private/],
     [['webpush'], 2, /--subscription-file is missing/],

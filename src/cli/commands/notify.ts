@@ -9,7 +9,7 @@ import { CHANNEL_NAMES, type ChannelName } from '../../notify/channels/channels.
 import { type ChannelView, NotifyDesk } from '../../notify/client.ts';
 import { parseNotifyConfig } from '../../notify/config.ts';
 import { startNotifier } from '../../notify/daemon.ts';
-import { TOLD_KINDS, type ToldKind } from '../../notify/news.ts';
+import { NOTIFICATION_KINDS, type NotificationKind } from '../../notify/news.ts';
 import { NotifyStore } from '../../notify/store.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { showValue } from '../../wire/validate.ts';
@@ -21,7 +21,7 @@ import { fileFlag } from '../flags/flags.ts';
 import { userOf } from '../flags/machine-user.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { columns } from '../screens/columns.ts';
-import { lookOf } from '../screens/look.ts';
+import { readerOf } from '../screens/reader.ts';
 
 export type NotifyAddFlags = {
   name?: string;
@@ -59,13 +59,13 @@ function kindOf(given: string): ChannelName {
   throw new UsageError(`the channel must be one of ${CHANNEL_NAMES.join(', ')} (got ${showValue(given)})`);
 }
 
-function toldOf(about: string | undefined): readonly ToldKind[] | undefined {
+function toldOf(about: string | undefined): readonly NotificationKind[] | undefined {
   if (about === undefined) return undefined;
-  if (about === 'all') return TOLD_KINDS;
+  if (about === 'all') return NOTIFICATION_KINDS;
   const words = about.split(',').map((word) => word.trim());
-  const wrong = words.find((word) => !TOLD_KINDS.some((kind) => kind === word));
-  if (wrong === undefined) return TOLD_KINDS.filter((kind) => words.includes(kind));
-  throw new UsageError(`--about must be all, or some of ${TOLD_KINDS.join(',')} (got ${showValue(wrong)})`);
+  const wrong = words.find((word) => !NOTIFICATION_KINDS.some((kind) => kind === word));
+  if (wrong === undefined) return NOTIFICATION_KINDS.filter((kind) => words.includes(kind));
+  throw new UsageError(`--about must be all, or some of ${NOTIFICATION_KINDS.join(',')} (got ${showValue(wrong)})`);
 }
 
 function subscriptionOf(file: string | undefined): object {
@@ -169,7 +169,7 @@ export async function notifyList(context: CliContext, flags: NotifyUserFlags): P
   }
   if (views.length === 0)
     return out.line('No notification channels. Add your phone with: reveille notify add ntfy --topic <topic>');
-  const look = lookOf(context);
+  const look = readerOf(context);
   const rows = views.map((view) => [
     ...[oneLine(view.name), view.kind, oneLine(view.place), view.told.join(',')],
     ...[view.lastToldAt === undefined ? 'never' : shortTime(view.lastToldAt, look), String(view.waiting)],

@@ -18,8 +18,8 @@ import { choiceFlag, fileFlag, instantFlag } from '../flags/flags.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { PACKAGE_ROOT } from '../home/package-root.ts';
 import { columns } from '../screens/columns.ts';
-import { lookOf } from '../screens/look.ts';
-import type { Look } from '../screens/render.ts';
+import { readerOf } from '../screens/reader.ts';
+import type { Reader } from '../screens/render.ts';
 
 type Rule = NonNullable<ReadPolicy['file']['rules']>[number];
 
@@ -61,7 +61,7 @@ function quietWords(hours: NonNullable<ReadPolicy['file']['quiet_hours']>[number
   return `${hours.from} to ${hours.to}${days}: ${hours.effect === 'deny' ? 'all calls are denied' : 'allowed calls need approval'}`;
 }
 
-function renderPolicy(policy: ReadPolicy, name: string, look: Look): string[] {
+function renderPolicy(policy: ReadPolicy, name: string, look: Reader): string[] {
   const { file } = policy;
   const facts = [
     ['SHA-256', policy.sha256],
@@ -94,7 +94,7 @@ export async function policyCheck(context: CliContext, given: string | undefined
   const name = path ?? 'The policy of an executor without a file';
   context.out.result(
     { path, sha256, approval_timeout_ms: approvalTimeoutMs, policy: file, warnings },
-    renderPolicy(policy, name, lookOf(context)),
+    renderPolicy(policy, name, readerOf(context)),
   );
   if (context.out.json) return;
   for (const warning of warnings) context.out.remark(`${context.out.paint('yellow', 'Warning')}: ${oneLine(warning)}`);
@@ -193,7 +193,7 @@ export async function policyExplain(
   const policy = readPolicy(given ?? policyOf(context));
   const request = requestOf(context, flags);
   const { decision, rules } = policy.explain(request);
-  const { paint, width } = lookOf(context);
+  const { paint, width } = readerOf(context);
   const rows = rules.map(({ rule, fit, because }) => [rule.name, rule.effect, fit, because].map(oneLine));
   const [heading, ...table] = columns([['RULE', 'EFFECT', 'FITS', 'BECAUSE'], ...rows], width);
   const verdict = (word: Decision['effect']) => paint(COLOURS[word], word);

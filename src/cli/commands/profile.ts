@@ -26,8 +26,8 @@ import type { CliContext } from '../context.ts';
 import { EXIT } from '../exit-status.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { columns } from '../screens/columns.ts';
-import { lookOf } from '../screens/look.ts';
-import type { Look } from '../screens/render.ts';
+import { readerOf } from '../screens/reader.ts';
+import type { Reader } from '../screens/render.ts';
 
 /** A field, its meaning in one or more lines, and the line of its source. */
 type Row = { readonly field: string; readonly means: readonly string[]; readonly line?: number };
@@ -111,7 +111,7 @@ function todayOf(profile: Profile, local: LocalTime) {
 
 type Today = ReturnType<typeof todayOf>;
 
-function renderToday(today: Today, zone: string, look: Look): string[] {
+function renderToday(today: Today, zone: string, look: Reader): string[] {
   const end = today.end_of_day_local;
   const facts: [string, string][] = [
     ['rules', `those of ${today.rules_of}${today.rules_of === today.day ? '' : ', whose day has not ended'}`],
@@ -135,7 +135,7 @@ function renderToday(today: Today, zone: string, look: Look): string[] {
 const problemLine = (path: string, { severity, line, column, sentence }: ProfileProblem) =>
   `${path}:${line}:${column}: ${severity}: ${sentence}`;
 
-function heading(path: string | undefined, from: string | undefined, reading: ProfileReading, look: Look): string {
+function heading(path: string | undefined, from: string | undefined, reading: ProfileReading, look: Reader): string {
   if (path === undefined) return 'There is no profile: defaults apply. Write one with: reveille profile init';
   const errors = reading.problems.filter(({ severity }) => severity === 'error').length;
   const verdict = reading.unreadable !== undefined ? 'cannot be read' : errors > 0 ? 'is valid in part' : 'is valid';
@@ -143,7 +143,7 @@ function heading(path: string | undefined, from: string | undefined, reading: Pr
 }
 
 export async function profileCheck(context: CliContext, given: string | undefined): Promise<void> {
-  const look = lookOf(context);
+  const look = readerOf(context);
   const { path, from, reading } = find(context, given);
   const { profile, problems, unreadable: why } = reading;
   const own = machineZone(context.settings.TZ);

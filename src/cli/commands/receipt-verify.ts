@@ -8,7 +8,7 @@ import { parseDid } from '../../wire/did.ts';
 import type { CliContext } from '../context.ts';
 import { EXIT } from '../exit-status.ts';
 import { UsageError } from '../flags/usage-error.ts';
-import { factsOf, linesOf } from '../screens/receipt-words.ts';
+import { factsOf, linesOf } from '../screens/receipt-text.ts';
 
 export type VerifyFlags = { key?: string; trustEmbedded?: boolean; approver?: string[] };
 

@@ -1,18 +1,18 @@
 /** `reveille reshard`: changes the number of buckets of a database in use, and distributes its tables with Citus. */
 import { parseChronosConfig } from '../../chronos/config.ts';
 import { MOST_BUCKETS } from '../../chronos/store/postgres/buckets.ts';
-import { type SpreadResult, spread } from '../../chronos/store/postgres/spread.ts';
+import { type ReshardResult, reshard } from '../../chronos/store/postgres/reshard.ts';
 import type { CliContext } from '../context.ts';
 import { UsageError } from '../flags/usage-error.ts';
 
 export type ReshardFlags = { buckets: string; citus?: boolean; to?: string };
 
-function render({ database, was, buckets, rows, stoodStillMs, distributed }: SpreadResult): string[] {
+function render({ database, was, buckets, rows, blockedMs, distributed }: ReshardResult): string[] {
   const kept = distributed ? ', distributed over the workers of Citus' : '';
   if (was === buckets) return [`The alarms in ${database} are in ${buckets} buckets${kept}.`];
   return [
     `The alarms in ${database} are in ${buckets} buckets now (${was} before)${kept}.`,
-    `${rows.toLocaleString('en-US')} rows were copied; replicas waited for ${Math.round(stoodStillMs)} ms.`,
+    `${rows.toLocaleString('en-US')} rows were copied; replicas waited for ${Math.round(blockedMs)} ms.`,
   ];
 }
 
@@ -29,7 +29,7 @@ export async function reshardAlarms(context: CliContext, flags: ReshardFlags): P
   if (uri === undefined)
     throw new UsageError('--to is missing; name the database: --to postgres://user:password@host:5432/database');
   const log = await context.log('spread', 'error');
-  const result = await spread({
+  const result = await reshard({
     uri,
     buckets,
     citus: flags.citus === true,
@@ -43,7 +43,7 @@ export async function reshardAlarms(context: CliContext, flags: ReshardFlags): P
       buckets: result.buckets,
       buckets_before: result.was,
       copied_rows: result.rows,
-      stood_still_ms: Math.round(result.stoodStillMs),
+      stood_still_ms: Math.round(result.blockedMs),
       citus: result.distributed,
     },
     render(result),

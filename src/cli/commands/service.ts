@@ -14,7 +14,7 @@ import { wholeNumberFlag } from '../flags/flags.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { type RunRecord, readRun } from '../home/home.ts';
 import { isKnownName } from '../home/settings-names.ts';
-import { lookOf } from '../screens/look.ts';
+import { readerOf } from '../screens/reader.ts';
 import { facts, preview } from '../screens/render.ts';
 import { ask, handOver } from '../service/ask.ts';
 import { whenUp } from '../service/health.ts';
@@ -24,7 +24,7 @@ import { currentVersion, servicePlace, versionOf } from '../service/place.ts';
 import { settleBeforeStart, settleCutOff, takeUpgrade, upgradeService } from '../service/upgrade.ts';
 import { readNote } from '../service/upgrade-note.ts';
 import { type WakeRecord, wakeAlarm, wakeFiles } from '../sleep/wake-alarm.ts';
-import { takeWakeBack, type WakeState, wakeState, wakeWords } from '../sleep/wake-words.ts';
+import { takeWakeBack, type WakeState, wakeState, wakeWords } from '../sleep/wake-text.ts';
 
 const LOG_LINES = 100;
 
@@ -136,7 +136,7 @@ export async function serviceStatus(context: CliContext): Promise<void> {
   const last = state === 'missing' ? undefined : (await manager.lastLines(place.name, 1)).at(-1);
   const wake = wakeState(context, place);
   const isWakeSaid = state !== 'missing' && wake.isOn;
-  const look = lookOf(context);
+  const look = readerOf(context);
   const ringAt = next && Date.parse(next.at);
   const starts = !enabled ? 'only by hand' : atBoot ? 'with the computer' : 'when you log in';
   const lines = facts(

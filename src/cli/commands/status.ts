@@ -9,7 +9,7 @@ import type { CliContext } from '../context.ts';
 import { EXIT } from '../exit-status.ts';
 import { userOf } from '../flags/machine-user.ts';
 import { type RunRecord, readRun } from '../home/home.ts';
-import { lookOf } from '../screens/look.ts';
+import { readerOf } from '../screens/reader.ts';
 import { facts, preview } from '../screens/render.ts';
 import { findService } from '../service/installation.ts';
 import { listenerAt } from '../up/listener.ts';
@@ -65,7 +65,7 @@ async function daemonsOf(run: RunRecord): Promise<Daemon[]> {
 /** `reveille status`: exit status 0 when everything runs, 3 when nothing runs. */
 export async function status(context: CliContext): Promise<void> {
   const { out, home } = context;
-  const look = lookOf(context);
+  const look = readerOf(context);
   const run = readRun(home);
   const service = await serviceOf(context);
   if (run === undefined) {

@@ -10,7 +10,7 @@ import type { CliContext } from '../context.ts';
 import { userOf } from '../flags/machine-user.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { columns, fit } from '../screens/columns.ts';
-import { lookOf } from '../screens/look.ts';
+import { readerOf } from '../screens/reader.ts';
 
 const WHOLE_ID = /^[0-9a-f]{8}-[0-9a-f-]{27}$/i;
 const SHORT_ID = 8;
@@ -37,7 +37,7 @@ export async function submitterList(context: CliContext, flags: { user?: string 
     return;
   }
   if (found.length === 0) return out.line('No submitters.');
-  const look = lookOf(context);
+  const look = readerOf(context);
   const rows = found.map(({ id, name, user: of, created_at, revoked_at }) => [
     ...[id.slice(0, SHORT_ID), shortTime(Date.parse(created_at), look)],
     ...[revoked_at === undefined ? 'stands' : `revoked ${shortTime(Date.parse(revoked_at), look)}`],

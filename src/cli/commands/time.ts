@@ -3,7 +3,7 @@
  * does not affect the prompt.
  */
 import { existsSync } from 'node:fs';
-import type { Occasion } from '../../chronometric/tools/occasion.ts';
+import type { CallContext } from '../../chronometric/tools/call-context.ts';
 import { dayRuleOf, viewDay, viewWeek } from '../../chronometric/view/day-view.ts';
 import { instantOf } from '../../chronometric/view/logical-days.ts';
 import { type Known, promptContext } from '../../chronometric/view/prompt-context.ts';
@@ -19,9 +19,9 @@ import type { CliContext } from '../context.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { wrap } from '../screens/columns.ts';
 import { HOOK_FORMATS, inForm, promptLine } from '../screens/prompt-line.ts';
-import type { Look } from '../screens/render.ts';
+import type { Reader } from '../screens/render.ts';
 import { renderDay, renderWeek } from '../screens/time-screen.ts';
-import { dateWords } from '../screens/time-words.ts';
+import { dateWords } from '../screens/time-text.ts';
 
 export type TimeFlags = { week?: boolean; date?: string };
 
@@ -35,7 +35,7 @@ const FIRST_STEPS = [
 ];
 
 /** An instant of a day, or now. @throws UsageError for an invalid date */
-export function instantAt(date: string | undefined, occasion: Occasion): number {
+export function instantAt(date: string | undefined, occasion: CallContext): number {
   if (date === undefined) return occasion.now;
   if (!/^\d{4}-\d{2}-\d{2}$/.test(date))
     throw new UsageError(`--date must be a date such as 2026-06-15 (got ${showValue(date)})`);
@@ -47,13 +47,13 @@ export function instantAt(date: string | undefined, occasion: Occasion): number 
 const isEmpty = ({ sessions, stretches, forgotten_session: forgotten }: DayView) =>
   sessions.length === 0 && stretches.length === 0 && forgotten === undefined;
 
-function nothing(when: string, hasState: boolean, look: Look): string[] {
+function nothing(when: string, hasState: boolean, look: Reader): string[] {
   const steps = FIRST_STEPS.flatMap((line) => (line.startsWith(' ') ? [line] : wrap(line, look.width)));
   return [...wrap(`Nothing is recorded for ${when}.`, look.width), ...(hasState ? [] : ['', ...steps])];
 }
 
 function show({ occasion, hasState, state }: ChronometricAccess, { out }: CliContext, { week, date }: TimeFlags): void {
-  const look: Look = { now: occasion.now, zone: occasion.timezone, width: out.columns, paint: out.paint };
+  const look: Reader = { now: occasion.now, zone: occasion.timezone, width: out.columns, paint: out.paint };
   const at = instantAt(date, occasion);
   if (week) {
     const view = viewWeek(state, occasion, at);

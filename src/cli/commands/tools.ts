@@ -8,8 +8,8 @@ import type { CliContext } from '../context.ts';
 import { EXIT } from '../exit-status.ts';
 import { readRun } from '../home/home.ts';
 import { columns, wrap } from '../screens/columns.ts';
-import { lookOf } from '../screens/look.ts';
-import { facts, type Look } from '../screens/render.ts';
+import { readerOf } from '../screens/reader.ts';
+import { facts, type Reader } from '../screens/render.ts';
 import { toolOptions } from '../up/tool-options.ts';
 
 /** Characters of a description in a line. */
@@ -25,12 +25,12 @@ function count(n: number, one: string): string {
   return `${n} ${one}${n === 1 ? '' : 's'}`;
 }
 
-function table(rows: string[][], look: Look): string[] {
+function table(rows: string[][], look: Reader): string[] {
   const [heading, ...lines] = columns(rows, look.width);
   return [look.paint('dim', heading!), ...lines];
 }
 
-export function renderSurface({ tools, escalated, off = [], limits, warnings }: SurfaceView, look: Look): string[] {
+export function renderSurface({ tools, escalated, off = [], limits, warnings }: SurfaceView, look: Reader): string[] {
   const lines = [
     tools.length === 0
       ? 'The model can call nothing.'
@@ -79,7 +79,7 @@ export async function neoTools(context: CliContext): Promise<void> {
   });
   try {
     const view = surface.describe();
-    context.out.result(view, renderSurface(view, lookOf(context)));
+    context.out.result(view, renderSurface(view, readerOf(context)));
   } finally {
     await surface.close();
   }
@@ -95,7 +95,7 @@ export async function toolsPin(context: CliContext, manifest: string | undefined
   context.out.progress('Starting the servers of the manifest…');
   const report = await pinTools({ ...options, config: { ...options.config, manifest: given } });
   const { file, tools, unpinned } = report;
-  const look = lookOf(context);
+  const look = readerOf(context);
   const differing = tools.filter(({ change }) => change !== 'same');
   const rows = differing.map(({ alias, tool, change }) => [change, oneLine(`${alias}/${tool}`)]);
   const pinned = tools.filter(({ change }) => change !== 'gone').length;

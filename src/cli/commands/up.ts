@@ -12,7 +12,7 @@ import { RawJson } from '../../wire/json.ts';
 import type { CliContext } from '../context.ts';
 import type { LogEntry } from '../log/entries.ts';
 import { renderEntry } from '../screens/log-screen.ts';
-import { lookOf } from '../screens/look.ts';
+import { readerOf } from '../screens/reader.ts';
 import {
   failedRingLine,
   greeting,
@@ -23,9 +23,9 @@ import {
   stoppingLine,
 } from '../screens/up-screen.ts';
 import { ownKeeper } from '../sleep/keeper.ts';
+import { FireWatch, type FollowedFire, fireRecord } from '../up/fire-watch.ts';
 import { type LocalStack, startLocalStack } from '../up/local-stack.ts';
 import { ownConsole } from '../up/own-console.ts';
-import { type Ring, RingWatch, ringRecord } from '../up/ring.ts';
 import { TurnNews } from '../up/turn-news.ts';
 import { personOf } from './alarm-set.ts';
 import { consoleAddress } from './open.ts';
@@ -76,7 +76,7 @@ function newsOf(context: CliContext, stack: LocalStack, log: Logger, onLine: () 
   const { out, clock, home } = context;
   const client = clientOf(context, stack);
   const tell = (entry: LogEntry) => {
-    for (const line of renderEntry(entry, lookOf(context))) out.line(line);
+    for (const line of renderEntry(entry, readerOf(context))) out.line(line);
     onLine();
   };
   return new TurnNews({ client, clock, log, file: home.newsFile, tell });
@@ -101,7 +101,7 @@ async function tellOf(context: CliContext, stack: LocalStack, onLine: () => void
 }
 
 /** Marks a fire as reported, or hands its turn over to the later report. */
-function passOn({ fire: { alarm, occurrence }, turn }: Ring, news: TurnNews | undefined): void {
+function passOn({ fire: { alarm, occurrence }, turn }: FollowedFire, news: TurnNews | undefined): void {
   const { fireId } = occurrence;
   const hasMore = turn?.known === 'lost' || (turn?.known === 'waits' && turn.until !== undefined);
   if (!hasMore) {
@@ -134,24 +134,24 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
   const ended = new AbortController();
   const rings = new EventTarget();
   let awaited: string | undefined;
-  let outcome: Ring | undefined;
+  let outcome: FollowedFire | undefined;
 
   let news: TurnNews | undefined;
   const console = ownConsole(context, personOf(context, {}) ?? 'you');
   let notifier: Notifier | undefined;
   /** The fire whose line is last on the screen. */
   let above: string | undefined;
-  const onRang = (ring: Ring) => {
+  const onRang = (ring: FollowedFire) => {
     out.line(rangLine(out, ring));
     above = ring.fire.occurrence.fireId;
   };
-  const watch = new RingWatch(onRang, (ring) => {
+  const watch = new FireWatch(onRang, (ring) => {
     const failed = ring.fire.result.outcome !== 'delivered';
     if (failed) out.line(failedRingLine(out, ring));
     else {
       if (ring.taken === undefined) onRang(ring);
       const isBelow = above === ring.fire.occurrence.fireId;
-      out.result(ringRecord(ring), replyLines(out, ring, lookOf(context), isBelow));
+      out.result(fireRecord(ring), replyLines(out, ring, readerOf(context), isBelow));
     }
     above = undefined;
     keeper.turnEnded(ring.fire.occurrence.fireId);
@@ -163,7 +163,7 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
   });
   const log = await context.log('reveille', 'warn');
   let starting: Promise<LocalStack> | undefined;
-  const wakings = async (after: number) => (await (await starting)?.chronos.wakings(after)) ?? {};
+  const wakings = async (after: number) => (await (await starting)?.chronos.computerWakes(after)) ?? {};
   const keeper = await ownKeeper(context, { log, wakings });
   const stop = async () => {
     ended.abort();
@@ -240,7 +240,7 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
 }
 
 /** `--once` succeeds when its turn has finished with a reply. */
-function assertFinished(ring: Ring | undefined): void {
+function assertFinished(ring: FollowedFire | undefined): void {
   if (!ring)
     throw new ReveilleError(
       'unavailable',

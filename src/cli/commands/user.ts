@@ -23,7 +23,7 @@ import { durationFlag, instantFlag } from '../flags/flags.ts';
 import { userOf } from '../flags/machine-user.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { columns, fit } from '../screens/columns.ts';
-import { lookOf } from '../screens/look.ts';
+import { readerOf } from '../screens/reader.ts';
 
 export type CredentialFlags = { name?: string; expiresIn?: string; expiresAt?: string };
 
@@ -83,7 +83,7 @@ async function show(context: CliContext, made: PersonTokenMade): Promise<void> {
   const until =
     made.expires_at === undefined
       ? 'does not expire'
-      : `until ${localTime(Date.parse(made.expires_at), lookOf(context))}`;
+      : `until ${localTime(Date.parse(made.expires_at), readerOf(context))}`;
   out.result(made, [
     `${oneLine(made.user_id)} can sign in at the router's public listener with this token (${oneLine(made.name)}, ${until}); it is not shown again:`,
     `  ${out.paint('bold', made.token)}`,
@@ -164,7 +164,7 @@ export async function userList(context: CliContext, given?: string): Promise<voi
     return;
   }
   if (found.length === 0) return out.line('No users. Add one with: reveille user add <user_id>');
-  const look = lookOf(context);
+  const look = readerOf(context);
   const when = (instant: string | undefined, none: string) =>
     instant === undefined ? none : shortTime(Date.parse(instant), look);
   const stateOf = ({ state, revoked_at, expires_at }: PersonTokenView) =>

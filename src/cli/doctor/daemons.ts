@@ -28,7 +28,7 @@ function portTaken(url: string): Promise<string | undefined> {
   });
 }
 
-export type Place = {
+export type DaemonAddress = {
   /** The daemon's own name. */
   name: 'chronosd' | 'router' | 'executor';
   url: string;
@@ -40,7 +40,7 @@ export type Place = {
 
 async function checkSilent(
   context: CliContext,
-  { name, url, because, portVariable }: Place,
+  { name, url, because, portVariable }: DaemonAddress,
   reason: string,
 ): Promise<Check> {
   if ((await signOfLife(url, context.clock)) === 'listens') {
@@ -60,7 +60,7 @@ async function checkSilent(
   return { name, status: 'broken', detail: `${url} can be neither reached (${reason}) nor taken (${taken})`, remedy };
 }
 
-async function checkReady({ name, url }: Place, version: string): Promise<Check> {
+async function checkReady({ name, url }: DaemonAddress, version: string): Promise<Check> {
   try {
     const { call } = createCaller({ name, url, remedy: 'is it running?', tokenName: 'token' });
     await withinTime(systemClock, TIMEOUT_MS)((signal) => call({ method: 'GET', path: '/readyz' }, signal));
@@ -74,7 +74,7 @@ async function checkReady({ name, url }: Place, version: string): Promise<Check>
 }
 
 /** Whether a daemon answers and is ready, or could be started; `up`: it can be queried. */
-export async function checkDaemon(context: CliContext, place: Place): Promise<{ check: Check; up: boolean }> {
+export async function checkDaemon(context: CliContext, place: DaemonAddress): Promise<{ check: Check; up: boolean }> {
   const { name, url, portVariable } = place;
   const listener = await listenerAt(url, TIMEOUT_MS);
   if (listener.kind === 'silent') return { check: await checkSilent(context, place, listener.reason), up: false };
@@ -90,7 +90,10 @@ export async function checkDaemon(context: CliContext, place: Place): Promise<{ 
  * A daemon on a port of this computer belongs to this installation when it accepts its token. `access` is the result of
  * a query. Daemons that a setting or the running `up` names are not checked.
  */
-export function strangerAt({ name, url, because, portVariable }: Place, access: Check | undefined): Check | undefined {
+export function foreignDaemonAt(
+  { name, url, because, portVariable }: DaemonAddress,
+  access: Check | undefined,
+): Check | undefined {
   if (because !== undefined || access?.status !== 'broken') return undefined;
   const detail = `the ${name} of another installation answers at ${url}: it does not accept the token of this one`;
   const remedy = `stop it, or choose another port with ${portVariable}; to use it, set its token`;

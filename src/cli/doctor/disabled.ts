@@ -9,7 +9,7 @@ import type { Settings } from '../../wire/settings.ts';
 import type { CliContext } from '../context.ts';
 import { settingsOfAgent } from '../up/tool-options.ts';
 import { type Check, orUndefined } from './check.ts';
-import { separationFacts } from './separation.ts';
+import { isolationFacts } from './isolation.ts';
 
 /** The executor's settings without generated secrets. */
 export const withoutSecrets = (settings: Settings): Settings => ({
@@ -19,7 +19,9 @@ export const withoutSecrets = (settings: Settings): Settings => ({
 });
 
 const lacksOf = (path: string, variables: Settings): string[] =>
-  loadManifest(path, variables).servers.flatMap(({ alias, unmetNeed: lack }) => (lack === undefined ? [] : [`${alias}: ${lack}`]));
+  loadManifest(path, variables).servers.flatMap(({ alias, unmetNeed: lack }) =>
+    lack === undefined ? [] : [`${alias}: ${lack}`],
+  );
 
 function lacksOfNeo(context: CliContext): string[] {
   const settings = settingsOfAgent(context);
@@ -47,7 +49,7 @@ export function disabledCapabilities(context: CliContext): string[] {
 /** The sentences of {@link disabledCapabilities} and those of the model and of the sandbox. */
 export async function disabledParts(context: CliContext): Promise<string[]> {
   const model = orUndefined(() => parseModelConfig('NEO', context.settings).model.kind);
-  const sandbox = await separationFacts(context);
+  const sandbox = await isolationFacts(context);
   return [
     ...(model === 'offline'
       ? ['model: Neo answers offline; set NEO_MODEL, NEO_MODEL_BASE_URL and NEO_MODEL_API_KEY']

@@ -1,7 +1,7 @@
 /** Checks of the router's public listener: reachable for users, encrypted, with a console. */
 import { systemClock } from '../../kit/clock/clock.ts';
 import { isLoopback } from '../../kit/http/connections.ts';
-import { joinUrl, codeOf, exchange } from '../../kit/http/exchange.ts';
+import { codeOf, exchange, joinUrl } from '../../kit/http/exchange.ts';
 import { plainTransport } from '../../kit/http/plain-transport.ts';
 import { localAddress } from '../access/chronos.ts';
 import type { CliContext } from '../context.ts';

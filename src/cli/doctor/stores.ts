@@ -3,7 +3,7 @@ import { accessSync, constants, existsSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { parseChronosConfig } from '../../chronos/config.ts';
 import { parseAddress, withoutPassword } from '../../chronos/store/postgres/address.ts';
-import { refuseDeparted } from '../../chronos/store/sqlite/departure.ts';
+import { refuseTransferred } from '../../chronos/store/sqlite/transfer-state.ts';
 import { inspectDatabase } from '../../kit/sqlite/open.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { CliContext } from '../context.ts';
@@ -40,7 +40,7 @@ function withDatabase<T>(path: string, read: (db: DatabaseSync) => T): T | undef
 /** After a move to PostgreSQL, a daemon on the file would not fire its alarms. */
 function checkDeparture(path: string): void {
   try {
-    withDatabase(path, (db) => refuseDeparted(db, path));
+    withDatabase(path, (db) => refuseTransferred(db, path));
   } catch (error) {
     // A file of an older version has no such table, and was never moved.
     if (error instanceof ReveilleError || !/no such table/.test(String(error))) throw error;

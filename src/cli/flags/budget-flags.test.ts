@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ReveilleError } from '../../wire/errors.ts';
-import { budgetWords } from '../screens/budget-words.ts';
+import { budgetText } from '../screens/budget-text.ts';
 import { type BudgetFlags, budgetOf } from './budget-flags.ts';
 import { machineOf } from './machine-flags.ts';
 import { UsageError } from './usage-error.ts';
@@ -27,14 +27,14 @@ test('the flags of a budget make one, and it is told in words', () => {
     breaker: { failures: 5, pause_seconds: 600 },
   });
   assert.equal(
-    budgetWords(budget!),
+    budgetText(budget!),
     'at most 10 wakes an hour and 50 wakes a day; 1 min 30 s between two wakes; quiet from 22:00 to 07:00 Europe/Berlin beginning on mon, tue; a pause of 10 min and more after 5 failed starts in a row',
   );
   assert.equal(budgetOf({}), undefined);
   assert.deepEqual(budgetOf({ unlimited: true }), {});
-  assert.equal(budgetWords({}), 'no limits');
+  assert.equal(budgetText({}), 'no limits');
   assert.equal(
-    budgetWords({ wakes_per_hour: 1, breaker: { failures: 1 } }),
+    budgetText({ wakes_per_hour: 1, breaker: { failures: 1 } }),
     'at most 1 wake an hour; a pause of 5 min and more after 1 failed start in a row',
   );
 });

@@ -5,7 +5,7 @@ import { FileInUse, ownFile } from '../../kit/sqlite/file-owner.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { isStopped } from '../access/unreachable.ts';
 import type { CliContext } from '../context.ts';
-import { lookOf } from '../screens/look.ts';
+import { readerOf } from '../screens/reader.ts';
 import { makeHome, type RunRecord, readRun } from './home.ts';
 
 /**
@@ -53,7 +53,7 @@ function runsAlready(context: CliContext, owner: number | undefined): ReveilleEr
     const message = `Reveille is starting or stopping in ${home} (${who}): wait a moment; ${another}`;
     return new ReveilleError('conflict', message, { retryable: true });
   }
-  const look = lookOf(context);
+  const look = readerOf(context);
   const since = Date.parse(run.started_at);
   const frozen = isStopped(run.pid) ? ` It is stopped; continue it with: kill -CONT ${run.pid}` : '';
   const lines = [

@@ -3,8 +3,8 @@ import { createInterface } from 'node:readline/promises';
 import type { WaitingGate } from '../../executor/client.ts';
 import type { CliContext } from '../context.ts';
 import { renderGate, renderGist, renderInline } from './gate-screen.ts';
-import { lookOf } from './look.ts';
-import type { Look } from './render.ts';
+import { readerOf } from './reader.ts';
+import type { Reader } from './render.ts';
 
 const PROMPT = 'Approve? yes, no, d for details: ';
 /** An earlier answer was typed before the question could be read, for example in a conversation. */
@@ -79,7 +79,7 @@ async function showGist(context: CliContext, gist: readonly string[], withdrawn?
 }
 
 /** The whole question, and the effect of the call again, right above the prompt. */
-const whole = (intentId: string, gate: WaitingGate, look: Look) => [
+const whole = (intentId: string, gate: WaitingGate, look: Reader) => [
   ...renderGate(intentId, gate, look),
   '',
   ...renderGist(gate, look),
@@ -101,7 +101,7 @@ export async function askPerson(
 ): Promise<'yes' | 'no' | 'neither'> {
   const { out, clock } = context;
   const withdrawn = inline?.withdrawn;
-  const layOut = async (look: Look): Promise<Read> => {
+  const layOut = async (look: Reader): Promise<Read> => {
     const lines = inline ? renderInline(intentId, gate, look, out.rows) : whole(intentId, gate, look);
     const gist = renderGist(gate, look);
     // A question that fits on one screen is shown once.
@@ -111,7 +111,7 @@ export async function askPerson(
     return before.length > 0 ? await showGist(context, gist, withdrawn) : 'read';
   };
   for (let isLaidOut = false; ; ) {
-    const look = lookOf(context);
+    const look = readerOf(context);
     const read = isLaidOut ? 'read' : await layOut(look);
     if (withdrawn?.aborted) return 'neither';
     if (read === 'again') continue;

@@ -7,9 +7,9 @@ import type { WaitingGate } from '../../executor/client.ts';
 import { argumentLines, quoted } from '../../kit/text/visible.ts';
 import { renderGate, renderGist, renderInline, screenLines } from './gate-screen.ts';
 import { statusWords } from './intent-screen.ts';
-import type { Look } from './render.ts';
+import type { Reader } from './render.ts';
 
-const look = (width: number): Look => ({ now: 0, zone: 'UTC', width, paint: (_, text) => text });
+const look = (width: number): Reader => ({ now: 0, zone: 'UTC', width, paint: (_, text) => text });
 
 /** No terminal gives a code point more than two cells. */
 const mostCells = (line: string) => [...line].reduce((sum, one) => sum + (one <= '\u007e' ? 1 : 2), 0);

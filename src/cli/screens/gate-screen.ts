@@ -6,10 +6,10 @@
 
 import type { WaitingGate } from '../../executor/client.ts';
 import { fullyEscaped } from '../../kit/text/hidden-characters.ts';
-import { changesOf, effectOf, headOf, dryRunOf } from '../../kit/text/question.ts';
+import { changesOf, dryRunOf, effectOf, headOf } from '../../kit/text/question.ts';
 import { argumentLines, brief, MARK, quoted, quotedJson, REMARK, wholeLines } from '../../kit/text/visible.ts';
 import { wrap } from './columns.ts';
-import type { Look } from './render.ts';
+import type { Reader } from './render.ts';
 
 /** Begins the continuation of a marked line. */
 const GOES_ON = '  |+ ';
@@ -59,7 +59,7 @@ function markedLine(line: string, mark: string, width: number): string[] {
  *
  * @param lines each without a line end; foreign text begins with {@link MARK} or {@link REMARK}
  */
-export function screenLines(lines: readonly string[], look: Pick<Look, 'width'>): string[] {
+export function screenLines(lines: readonly string[], look: Pick<Reader, 'width'>): string[] {
   // Some terminals add an empty line after a line that ends in the last column.
   const width = Math.max(NARROWEST, look.width) - 1;
   return lines.map(fullyEscaped).flatMap((line) => {
@@ -69,7 +69,7 @@ export function screenLines(lines: readonly string[], look: Pick<Look, 'width'>)
 }
 
 /** Foreign text below a title of ours, each line marked. */
-export function markedBlock(title: string, text: string, look: Look): string[] {
+export function markedBlock(title: string, text: string, look: Reader): string[] {
   return [look.paint('dim', title), ...screenLines(quoted(text), look)];
 }
 
@@ -99,7 +99,7 @@ function callLines({ question, call }: WaitingGate, full: boolean): string[] {
  *
  * @param full does not shorten long texts
  */
-export function renderGate(intentId: string, gate: WaitingGate, look: Look, full = false): string[] {
+export function renderGate(intentId: string, gate: WaitingGate, look: Reader, full = false): string[] {
   const { question, call, node_id } = gate;
   return [
     ...screenLines([`Intent ${intentId} waits for your approval of this step:`, ...quoted(node_id)], look),
@@ -112,7 +112,7 @@ export function renderGate(intentId: string, gate: WaitingGate, look: Look, full
 }
 
 /** The text right above the prompt, however much scrolled away: the effect of the call, whole. */
-export function renderGist(gate: WaitingGate, look: Look): string[] {
+export function renderGist(gate: WaitingGate, look: Reader): string[] {
   return [
     look.paint('dim', '-'.repeat(Math.min(60, Math.max(NARROWEST, look.width) - 1))),
     ...screenLines([...changeLines(gate), ...happensOf(gate)], look),
@@ -128,7 +128,7 @@ const INLINE = ['Arguments, exactly', 'Careful:', 'Where the values come from', 
  *
  * @param rows of the terminal
  */
-export function renderInline(intentId: string, gate: WaitingGate, look: Look, rows: number): string[] {
+export function renderInline(intentId: string, gate: WaitingGate, look: Reader, rows: number): string[] {
   const lines = gate.question.split('\n');
   const isWhole = holds(lines, argumentLines(gate.call.args)) && lines.some((line) => line.startsWith(INLINE[0]!));
   // A question with another layout is shown whole.

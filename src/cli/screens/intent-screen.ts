@@ -10,7 +10,7 @@ import { answerSummary, type IntentView } from '../../wire/intent-view.ts';
 import { encodeJson, sliceAt } from '../../wire/json.ts';
 import { columns, fit, wrap } from './columns.ts';
 import { markedBlock, renderGate, screenLines } from './gate-screen.ts';
-import { facts, type Look, shortIds } from './render.ts';
+import { facts, type Reader, shortIds } from './render.ts';
 
 const COLOURS: { readonly [Status in IntentStatus]?: 'green' | 'yellow' | 'red' } = {
   completed: 'green',
@@ -23,7 +23,7 @@ const COLOURS: { readonly [Status in IntentStatus]?: 'green' | 'yellow' | 'red' 
 /** `awaiting approval`, in its colour, and the intent that it waits behind. */
 export function statusWords(
   { status, queued_behind: behind }: Pick<IntentView, 'status' | 'queued_behind'>,
-  look: Look,
+  look: Reader,
 ): string {
   const colour = COLOURS[status];
   const words = status.replaceAll('_', ' ');
@@ -46,7 +46,7 @@ function firstCall(node: PlanNode): Extract<PlanNode, { kind: 'call' }> | undefi
 const DETAIL_LINES = 3;
 
 /** The arguments of the call, and the reason of a failure; a few lines each. */
-function detailsOf({ intent, error }: IntentView, look: Look): string[] {
+function detailsOf({ intent, error }: IntentView, look: Reader): string[] {
   const call = intent && firstCall(intent.plan);
   const given = Object.entries((call?.args ?? {}) as Record<string, unknown>);
   const words = given.map(([name, value]) => `${name} ${typeof value === 'string' ? value : encodeJson(value)}`);
@@ -62,10 +62,11 @@ function detailsOf({ intent, error }: IntentView, look: Look): string[] {
   ];
 }
 
-const whatOf = ({ prose, intent }: IntentView) => oneLine(fullyEscaped(prose ?? intent?.verb ?? 'an intent given as JSON'));
+const whatOf = ({ prose, intent }: IntentView) =>
+  oneLine(fullyEscaped(prose ?? intent?.verb ?? 'an intent given as JSON'));
 
 /** The output of `intent list`. */
-export function renderIntents(intents: readonly IntentView[], look: Look): string[] {
+export function renderIntents(intents: readonly IntentView[], look: Reader): string[] {
   if (intents.length === 0) return ['No intents.'];
   const behind = intents.flatMap(({ queued_behind }) => (queued_behind === undefined ? [] : [queued_behind]));
   const ids = shortIds([...intents.map((view) => view.intent_id), ...behind]);
@@ -85,7 +86,7 @@ export function renderIntents(intents: readonly IntentView[], look: Look): strin
 const OWN_CODES: ReadonlySet<string | undefined> = new Set(['unavailable']);
 
 /** The reason of a failure. */
-export function errorLines({ code, message }: NonNullable<IntentView['error']>, look: Look): string[] {
+export function errorLines({ code, message }: NonNullable<IntentView['error']>, look: Reader): string[] {
   const text = `${code ?? 'error'}: ${message}`;
   const title = look.paint('dim', 'Error');
   if (OWN_CODES.has(code)) return [title, ...wrap(oneLine(text), look.width - 3).map((line) => `  ${line}`)];
@@ -95,7 +96,7 @@ export function errorLines({ code, message }: NonNullable<IntentView['error']>, 
 const ARGUMENT_CHARACTERS = 400;
 
 /** The steps of a plan, indented by nesting. Calls are marked as foreign text. */
-function planLines(node: PlanNode, states: ReadonlyMap<string, NodeState>, look: Look, depth = 1): string[] {
+function planLines(node: PlanNode, states: ReadonlyMap<string, NodeState>, look: Reader, depth = 1): string[] {
   const indent = '  '.repeat(depth);
   const { state, detail } = states.get(node.id) ?? {};
   const own = (what: string) =>
@@ -128,7 +129,7 @@ type NodeState = IntentView['nodes'][number];
 export function renderIntent(
   { value: view, text }: Reply<IntentView>,
   gates: readonly WaitingGate[],
-  look: Look,
+  look: Reader,
   full = false,
 ): string[] {
   const states = new Map(view.nodes.map((node) => [node.node_id, node]));

@@ -5,9 +5,9 @@ import type { FireView } from '../../wire/alarm.ts';
 import { entriesOf } from '../log/entries.ts';
 import { NO_WORD_MS } from '../log/open-turns.ts';
 import { renderEntry } from './log-screen.ts';
-import type { Look } from './render.ts';
+import type { Reader } from './render.ts';
 
-const look: Look = {
+const look: Reader = {
   now: Date.parse('2026-06-15T12:20:00Z'),
   zone: 'Europe/Paris',
   width: 80,

@@ -5,7 +5,7 @@ import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
 import { plainWakeError } from '../../kit/text/wake-error.ts';
 import type { LogEntry } from '../log/entries.ts';
 import { wrap } from './columns.ts';
-import type { Look } from './render.ts';
+import type { Reader } from './render.ts';
 
 /** Under the time of day, so that the lines of one entry are aligned. */
 const INDENT = '          ';
@@ -14,14 +14,14 @@ const NARROWEST = 20;
 const NOTICED_MS = 1000;
 
 /** The agent's reply, wrapped, with a bar beside each line. */
-export function replyLines(reply: string, look: Pick<Look, 'width' | 'paint'>): string[] {
+export function replyLines(reply: string, look: Pick<Reader, 'width' | 'paint'>): string[] {
   const width = Math.max(NARROWEST, look.width - INDENT.length - 2);
   const wrapped = reply.split('\n').flatMap((line) => wrap(printable(line), width));
   return wrapped.map((line) => `${look.paint('cyan', '│')} ${line}`);
 }
 
 /** A turn that failed with a temporary error. */
-export function waitsWords(retryAt: string, error: string | undefined, look: Pick<Look, 'now' | 'zone'>): string {
+export function waitsWords(retryAt: string, error: string | undefined, look: Pick<Reader, 'now' | 'zone'>): string {
   const why = error === undefined ? '' : `: ${oneLine(error)}`;
   return `turn failed, next attempt ${wallTime(Date.parse(retryAt), look)}${why}`;
 }
@@ -29,7 +29,10 @@ export function waitsWords(retryAt: string, error: string | undefined, look: Pic
 const because = (error: string | undefined) => (error === undefined ? '' : `: ${oneLine(error)}`);
 
 /** The word, its colour, and the text after it. */
-function words(entry: LogEntry, look: Look): [word: string, colour: 'green' | 'red' | 'yellow' | 'cyan', rest: string] {
+function words(
+  entry: LogEntry,
+  look: Reader,
+): [word: string, colour: 'green' | 'red' | 'yellow' | 'cyan', rest: string] {
   const {
     label = '',
     error,
@@ -84,7 +87,7 @@ function words(entry: LogEntry, look: Look): [word: string, colour: 'green' | 'r
 }
 
 /** One entry: time, event, and the agent's reply below. */
-export function renderEntry(entry: LogEntry, look: Look): string[] {
+export function renderEntry(entry: LogEntry, look: Reader): string[] {
   const [word, colour, rest] = words(entry, look);
   const time = wallTime(Date.parse(entry.at), look);
   const [first = '', ...others] = wrap(rest, Math.max(NARROWEST, look.width - time.length - word.length - 4));

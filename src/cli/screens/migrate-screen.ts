@@ -11,7 +11,7 @@ import { localTime } from '../../kit/clock/local-time.ts';
 import { printable } from '../../kit/text/hidden-characters.ts';
 import { columns } from './columns.ts';
 import type { Output } from './output.ts';
-import type { Look } from './render.ts';
+import type { Reader } from './render.ts';
 
 const INDENT = '  ';
 /** Digits of a checksum that are compared by eye; `--json` has all. */
@@ -28,7 +28,7 @@ const rows = (count: number) => `${figure(count)} row${count === 1 ? '' : 's'}`;
 const rate = (count: number, ms: number) => `${figure((count * 1000) / Math.max(ms, 1))} rows/s`;
 
 /** Rows of cells under their headings; the column `ROWS` is aligned right. */
-function table(headings: readonly string[], body: readonly (readonly string[])[], look: Look): string[] {
+function table(headings: readonly string[], body: readonly (readonly string[])[], look: Reader): string[] {
   const at = headings.indexOf('ROWS');
   const width = Math.max(...[headings, ...body].map((cells) => cells[at]!.length));
   const aligned = [headings, ...body].map((cells) =>
@@ -45,7 +45,7 @@ function comparisonRow({ table: name, source, target, equal }: Comparison): stri
   return [name, counts, 'DIFFERS', `${checksum} ≠ ${target.sha256.slice(0, SHOWN_DIGITS)}…`];
 }
 
-export function renderComparisons(tables: readonly Comparison[], look: Look): string[] {
+export function renderComparisons(tables: readonly Comparison[], look: Reader): string[] {
   const lines = table(['TABLE', 'ROWS', 'CONTENT', 'SHA-256'], tables.map(comparisonRow), look);
   return lines.map((line, at) => (at > 0 && !tables[at - 1]!.equal ? look.paint('red', line) : line));
 }
@@ -62,7 +62,7 @@ export type Next = {
 export function renderMoved(
   { outcome, from, to, since, tables, copied, copyMs }: MoveResult,
   next: Next,
-  look: Look,
+  look: Reader,
 ): string[] {
   const heading =
     outcome === 'already'
@@ -101,7 +101,7 @@ const PLANS: Readonly<Record<Survey['plan'], (survey: Survey) => string>> = {
   done: ({ to }) => `Moved to ${to} already; would do nothing.`,
 };
 
-export function renderSurvey(survey: Survey, look: Look): string[] {
+export function renderSurvey(survey: Survey, look: Reader): string[] {
   const { owner, tables } = survey;
   const body = tables.map(({ table: name, rows: count }) => [name, figure(count)]);
   return [

@@ -1,7 +1,7 @@
 /** One line about the time for an agent, and the formats of the clients' prompt hooks. Pure. */
 import type { PromptContext } from '../../wire/chronometric-view.ts';
 import { fit } from './columns.ts';
-import { ago, clockOf, harmless, inMinutes, lengthOfTime, levelWords } from './time-words.ts';
+import { ago, clockOf, harmless, inMinutes, lengthOfTime, levelWords } from './time-text.ts';
 
 type Told = Omit<PromptContext, 'line'>;
 

@@ -4,8 +4,8 @@ import type { AlarmView, FireView } from '../../wire/alarm.ts';
 import { RawJson } from '../../wire/json.ts';
 import { textWidth } from './columns.ts';
 import {
-  type Look,
   preview,
+  type Reader,
   renderAlarm,
   renderAlarms,
   renderCreated,
@@ -14,7 +14,7 @@ import {
   shortIds,
 } from './render.ts';
 
-const look: Look = {
+const look: Reader = {
   now: Date.parse('2026-06-15T12:00:00Z'),
   zone: 'Europe/Berlin',
   width: 80,

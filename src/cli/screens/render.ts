@@ -10,7 +10,7 @@ import {
   wallTime,
   zoneName,
 } from '../../kit/clock/local-time.ts';
-import { usesWallClock, seriesText, shortSeriesText } from '../../kit/phrase/series-text.ts';
+import { seriesText, shortSeriesText, usesWallClock } from '../../kit/phrase/series-text.ts';
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
 import { plainWakeError } from '../../kit/text/wake-error.ts';
 import type { AlarmCreated, AlarmView, FireView } from '../../wire/alarm.ts';
@@ -18,7 +18,7 @@ import { columns, fit, pad, textWidth, wrap } from './columns.ts';
 import type { Output } from './output.ts';
 
 /** The reader: clock, zone, terminal width and colours. */
-export type Look = LocalContext & { width: number; paint: Output['paint'] };
+export type Reader = LocalContext & { width: number; paint: Output['paint'] };
 
 /** The millisecond part of a UUIDv7: it distinguishes alarms of different milliseconds. */
 const ID_PREFIX = 13;
@@ -53,7 +53,10 @@ export function preview({ label, wake_message: message }: { label: string; wake_
 }
 
 /** Aligned facts, one per line; long values continue on the next line. */
-export function facts(entries: readonly (readonly [name: string, value: string | undefined])[], look: Look): string[] {
+export function facts(
+  entries: readonly (readonly [name: string, value: string | undefined])[],
+  look: Reader,
+): string[] {
   const given = entries.filter((entry): entry is readonly [string, string] => entry[1] !== undefined);
   const nameWidth = Math.max(0, ...given.map(([name]) => name.length));
   const room = look.width - INDENT.length - nameWidth - 2;
@@ -65,7 +68,7 @@ export function facts(entries: readonly (readonly [name: string, value: string |
 }
 
 /** `in 9 min 58 s, 14:10:00 CEST`. */
-export function ringsAt(text: string, look: Look): string {
+export function ringsAt(text: string, look: Reader): string {
   return `${fromNow(instant(text), look.now)}, ${localTime(instant(text), look)}`;
 }
 
@@ -80,7 +83,7 @@ export type RingsRead = {
 };
 
 /** The output of `alarm set`. */
-export function renderCreated(created: AlarmCreated, look: Look, reading?: RingsRead): string[] {
+export function renderCreated(created: AlarmCreated, look: Reader, reading?: RingsRead): string[] {
   const { id, next_fire_at: next, status, deduped } = created;
   const done = deduped ? 'Already set with this key and definition:' : 'Set';
   const lines = [`${done} ${look.paint('bold', id)}`];
@@ -96,7 +99,7 @@ export function renderCreated(created: AlarmCreated, look: Look, reading?: Rings
 /** `in 10 h` of `in 10 h 27 min`: the next column has the clock time. */
 const coarse = (relative: string) => relative.replace(/(\d+ \w+) \d+ \w+/, '$1');
 
-function nextRing(alarm: AlarmView, look: Look): [relative: string, absolute: string] {
+function nextRing(alarm: AlarmView, look: Reader): [relative: string, absolute: string] {
   if (alarm.in_flight) return ['rings now', ''];
   if (alarm.next_fire_at !== undefined) {
     const at = instant(alarm.next_fire_at);
@@ -129,7 +132,7 @@ const HEADINGS = ['ID', 'STATUS', 'SCHEDULE', 'RINGS', 'AT', 'MESSAGE'] as const
 export type BeyondList = { readonly left: number; readonly history: 'shown' | 'hidden' };
 
 /** The output of `alarm list`. */
-export function renderAlarms(alarms: readonly AlarmView[], { left, history }: BeyondList, look: Look): string[] {
+export function renderAlarms(alarms: readonly AlarmView[], { left, history }: BeyondList, look: Reader): string[] {
   if (alarms.length === 0)
     return [history === 'shown' ? 'No alarms.' : 'No active alarms; --all includes finished ones.'];
   const ids = shortIds(alarms.map(({ id }) => id));
@@ -164,7 +167,7 @@ export function renderAlarms(alarms: readonly AlarmView[], { left, history }: Be
   return [look.paint('dim', heading!), ...body, '', look.paint('dim', foot)];
 }
 
-function schedule(alarm: AlarmView, look: Look): string {
+function schedule(alarm: AlarmView, look: Reader): string {
   if (alarm.kind === 'once')
     return alarm.fire_at === undefined ? 'once' : `once, at ${localTime(instant(alarm.fire_at), look)}`;
   const expression = oneLine(alarm.cron_expr ?? '');
@@ -177,7 +180,7 @@ function schedule(alarm: AlarmView, look: Look): string {
 const SCHEDULE_WIDTH = 18;
 
 /** The rhythm of an alarm as short text; with its zone if the reader's zone differs. */
-function shortSchedule({ kind, cron_expr: cron = '', timezone = 'UTC' }: AlarmView, look: Look): string {
+function shortSchedule({ kind, cron_expr: cron = '', timezone = 'UTC' }: AlarmView, look: Reader): string {
   if (kind === 'once') return 'once';
   const expression = oneLine(cron);
   const zone = usesWallClock(expression) && timezone !== look.zone ? ` ${oneLine(timezone)}` : '';
@@ -187,7 +190,7 @@ function shortSchedule({ kind, cron_expr: cron = '', timezone = 'UTC' }: AlarmVi
 const inSeconds = (seconds: number | undefined) =>
   seconds === undefined ? undefined : formatDuration(Math.round(seconds * 1000));
 
-function rungTimes(alarm: AlarmView, look: Look): string | undefined {
+function rungTimes(alarm: AlarmView, look: Reader): string | undefined {
   if (alarm.fire_count === 0) return undefined;
   const times = `${alarm.fire_count} time${alarm.fire_count === 1 ? '' : 's'}`;
   const limit = alarm.max_fires === undefined ? '' : ` of ${alarm.max_fires}`;
@@ -195,7 +198,7 @@ function rungTimes(alarm: AlarmView, look: Look): string | undefined {
 }
 
 /** A block of text, indented. */
-function block(title: string, text: string, look: Look): string[] {
+function block(title: string, text: string, look: Reader): string[] {
   const lines = printable(text)
     .split('\n')
     .map((line) => `${INDENT}${line}`);
@@ -203,7 +206,7 @@ function block(title: string, text: string, look: Look): string[] {
 }
 
 /** The output of `alarm show` about the alarm itself. */
-export function renderAlarm(alarm: AlarmView, look: Look): string[] {
+export function renderAlarm(alarm: AlarmView, look: Reader): string[] {
   const rows = facts(
     [
       ['status', alarm.in_flight ? `${alarm.status}, firing now` : alarm.status],
@@ -244,7 +247,7 @@ function outcomeOf({ outcome, http_status: status }: FireView): string {
 }
 
 /** The fires of an alarm: one line per attempt, with errors below. */
-export function renderFires(fires: readonly FireView[], more: boolean, look: Look): string[] {
+export function renderFires(fires: readonly FireView[], more: boolean, look: Reader): string[] {
   if (fires.length === 0) return ['', look.paint('dim', 'It has not fired yet.')];
   const rows = fires.map((fire) => [
     wallTime(instant(fire.scheduled_for), look),
@@ -274,7 +277,7 @@ const VERBS: Readonly<Record<FireView['outcome'], string>> = {
 };
 
 /** One line of `alarm watch`: time, event, alarm, lateness. */
-export function renderEvent(alarm: AlarmView, fire: FireView, look: Look): string[] {
+export function renderEvent(alarm: AlarmView, fire: FireView, look: Reader): string[] {
   const delivered = fire.outcome === 'delivered';
   const verb = pad(VERBS[fire.outcome], 7);
   const time = wallTime(instant(fire.started_at), look);

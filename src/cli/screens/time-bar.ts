@@ -1,8 +1,8 @@
 /** A day as a bar: hours from left to right with active time. Pure. */
 import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
 import type { DayView } from '../../wire/chronometric-view.ts';
-import type { Look } from './render.ts';
-import { clockOf } from './time-words.ts';
+import type { Reader } from './render.ts';
+import { clockOf } from './time-text.ts';
 
 const HOUR_MS = 3_600_000;
 const QUARTER_MS = HOUR_MS / 4;
@@ -37,7 +37,7 @@ function hourBefore(instant: string): number {
 }
 
 /** Adjacent cells of one kind are coloured together. */
-function painted(kinds: readonly Kind[], look: Look): string {
+function painted(kinds: readonly Kind[], look: Reader): string {
   let bar = '';
   for (let at = 0; at < kinds.length; ) {
     const kind = kinds[at]!;
@@ -52,7 +52,7 @@ function painted(kinds: readonly Kind[], look: Look): string {
 }
 
 /** @returns two lines; none without data or without space */
-export function dayBar(view: DayView, look: Look): string[] {
+export function dayBar(view: DayView, look: Reader): string[] {
   const [first] = view.stretches;
   const last = view.stretches.at(-1);
   if (!first || !last) return [];

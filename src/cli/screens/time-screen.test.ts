@@ -3,10 +3,10 @@ import { test } from 'node:test';
 import { styleText } from 'node:util';
 import { DEFAULT_PROFILE } from '../../chronometric/profile/default-profile.ts';
 import type { ActiveSpan, Session } from '../../chronometric/state/state.ts';
-import { occasionOf } from '../../chronometric/tools/occasion.ts';
+import { callContextOf } from '../../chronometric/tools/call-context.ts';
 import { viewDay, viewWeek } from '../../chronometric/view/day-view.ts';
 import { textWidth } from './columns.ts';
-import type { Look } from './render.ts';
+import type { Reader } from './render.ts';
 import { renderDay, renderWeek } from './time-screen.ts';
 
 const ZONE = 'Europe/Berlin';
@@ -37,11 +37,11 @@ const SPANS = [span('08:52', '09:40'), span('09:52', '10:55'), span('13:20', '14
 function screen(
   sessions: readonly Session[],
   spans: readonly ActiveSpan[],
-  { width = 80, now = at('14:32'), paint }: { width?: number; now?: number; paint?: Look['paint'] } = {},
+  { width = 80, now = at('14:32'), paint }: { width?: number; now?: number; paint?: Reader['paint'] } = {},
 ): string[] {
   const record = { sessionsBetween: () => sessions, spansBetween: () => spans };
-  const look: Look = { now, zone: ZONE, width, paint: paint ?? ((_, text) => text) };
-  return renderDay(viewDay(record, occasionOf(now, ZONE, { profile: DEFAULT_PROFILE })), look);
+  const look: Reader = { now, zone: ZONE, width, paint: paint ?? ((_, text) => text) };
+  return renderDay(viewDay(record, callContextOf(now, ZONE, { profile: DEFAULT_PROFILE })), look);
 }
 
 test('a day is a bar over its hours, and row by row what was meant and what came of it', () => {
@@ -85,7 +85,7 @@ test('a narrow terminal gets the words below the times, and no line that is too 
 });
 
 test('colours change nothing but colours', () => {
-  const paint: Look['paint'] = (style, text) => styleText(style, text, { validateStream: false });
+  const paint: Reader['paint'] = (style, text) => styleText(style, text, { validateStream: false });
   const coloured = screen([PLANNED, OPEN], SPANS, { paint });
   assert.match(coloured[0]!, /^\u001b\[1mMonday/);
   assert.match(coloured.join('\n'), /\u001b\[33mbreak due/);
@@ -139,7 +139,7 @@ test('a week has a line for each day and its sessions', () => {
       [PLANNED, OPEN].filter((one) => one.startedAt >= from && one.startedAt < to),
     spansBetween: (from: number, to: number) => SPANS.filter((one) => one.from >= from && one.to <= to),
   };
-  const week = viewWeek(record, occasionOf(now, ZONE, { profile: DEFAULT_PROFILE }));
+  const week = viewWeek(record, callContextOf(now, ZONE, { profile: DEFAULT_PROFILE }));
   const lines = renderWeek(week, { now, zone: ZONE, width: 60, paint: (_, text) => text });
   assert.deepEqual(lines, [
     'The seven days to 15 June 2026',

@@ -3,7 +3,7 @@ import { REAL_BREAK_MS } from '../../chronometric/state/state.ts';
 import { zoneName } from '../../kit/clock/local-time.ts';
 import type { DayView, WeekView } from '../../wire/chronometric-view.ts';
 import { fit, pad, textWidth, wrap } from './columns.ts';
-import type { Look } from './render.ts';
+import type { Reader } from './render.ts';
 import { dayBar } from './time-bar.ts';
 import {
   ago,
@@ -15,7 +15,7 @@ import {
   levelWords,
   paragraph,
   shortDate,
-} from './time-words.ts';
+} from './time-text.ts';
 
 const MINUTE_MS = 60_000;
 /** Between the columns. */
@@ -85,7 +85,7 @@ function breaksOf(session: Session, view: DayView): string | undefined {
   return `away ${each.join(', ')}`;
 }
 
-function sessionRow(session: Session, view: DayView, look: Look): Row {
+function sessionRow(session: Session, view: DayView, look: Reader): Row {
   const { from: begin, to: end, active_duration: active } = session.in_day;
   const isNow = session.ending === 'open' && isLive(session, view);
   return {
@@ -131,13 +131,13 @@ function looseRow(run: readonly Stretch[]): Row | undefined {
   };
 }
 
-function rowsOf(view: DayView, look: Look): Row[] {
+function rowsOf(view: DayView, look: Reader): Row[] {
   const loose = looseRuns(view.stretches.filter(({ session_id: id }) => id === null)).map(looseRow);
   const sessions = view.sessions.map((session) => sessionRow(session, view, look));
   return [...sessions, ...loose.filter((row) => row !== undefined)].sort((one, other) => one.at - other.at);
 }
 
-function renderRow(row: Row, lengthWidth: number, look: Look): string[] {
+function renderRow(row: Row, lengthWidth: number, look: Reader): string[] {
   const paint = (text: string) => (row.dim ? look.paint('dim', text) : text);
   const times = look.paint('dim', pad(row.times, TIMES_WIDTH));
   if (look.width < WIDE) {
@@ -180,7 +180,7 @@ export function zoneWords(timezone: string, instant: string): string {
   return short === timezone ? timezone : `${timezone} (${short})`;
 }
 
-function forgotten({ forgotten_session: session }: DayView, look: Look): string[] {
+function forgotten({ forgotten_session: session }: DayView, look: Reader): string[] {
   if (!session) return [];
   const { intent, started_at: started, last_seen_at: seen } = session;
   const when = `${dateWords(started)}, ${clockOf(started)}; it was last seen ${dateWords(seen)}, ${clockOf(seen)}`;
@@ -193,7 +193,7 @@ function forgotten({ forgotten_session: session }: DayView, look: Look): string[
 }
 
 /** What `reveille time` shows of a day on which there was something. */
-export function renderDay(view: DayView, look: Look): string[] {
+export function renderDay(view: DayView, look: Reader): string[] {
   const title = look.paint('bold', `${view.day_of_week} ${dateWords(view.date)}`);
   const zone = zoneWords(view.timezone, view.from);
   const head =
@@ -222,7 +222,7 @@ const LONGEST_LENGTH = '23 h 59 min'.length;
 
 const activeOf = ({ totals }: DayView) => lengthOfTime(totals.active_duration);
 
-function sessionLine({ intent, summary, ending }: DayView['sessions'][number], look: Look): string {
+function sessionLine({ intent, summary, ending }: DayView['sessions'][number], look: Reader): string {
   const open = ending === 'open' ? ' (open)' : '';
   const came = summary === null ? open : ` → ${harmless(summary)}`;
   const room = look.width - DAY_INDENT.length;
@@ -231,7 +231,7 @@ function sessionLine({ intent, summary, ending }: DayView['sessions'][number], l
   return fit(`${DAY_INDENT}${meant}${came}`, look.width);
 }
 
-function dayLines(day: DayView, longest: number, look: Look): string[] {
+function dayLines(day: DayView, longest: number, look: Reader): string[] {
   const active = activeOf(day);
   const head = shortDate(day.day_of_week, day.date);
   if (active === 0 && day.sessions.length === 0) return [look.paint('dim', `${head}${GAP}-`)];
@@ -245,7 +245,7 @@ function dayLines(day: DayView, longest: number, look: Look): string[] {
 }
 
 /** What `reveille time --week` shows. */
-export function renderWeek(week: WeekView, look: Look): string[] {
+export function renderWeek(week: WeekView, look: Reader): string[] {
   const last = week.days.at(-1)!;
   const longest = Math.max(1, ...week.days.map(activeOf));
   return [

@@ -10,8 +10,8 @@ import type { TurnOutcome } from '../../router/woken-turn.ts';
 import { VERSION } from '../../wire/version.ts';
 import { whereIs } from '../commands/machine.ts';
 import { type Home, homeAt } from '../home/home.ts';
+import type { FollowedFire } from '../up/fire-watch.ts';
 import type { LocalAgent, LocalStack } from '../up/local-stack.ts';
-import type { Ring } from '../up/ring.ts';
 import { fit, wrap } from './columns.ts';
 import { waitsWords } from './log-screen.ts';
 import type { Output } from './output.ts';
@@ -97,12 +97,12 @@ export function setLine(out: Output, now: number, dueAt: number): string {
   return `${out.paint('dim', timeOfDay(now))}  set   a welcome alarm; it fires in ${seconds} s, at ${timeOfDay(dueAt)}`;
 }
 
-function nameOf({ fire: { alarm } }: Ring): string {
+function nameOf({ fire: { alarm } }: FollowedFire): string {
   return alarm.label === '' ? `"${preview(alarm.wakeMessage)}"` : printable(alarm.label);
 }
 
 /** The outcome of the turn: the reply, wrapped to the terminal, or the reason why there is none. */
-function turnLines(out: Output, { turn }: Ring, here: LocalContext): string[] {
+function turnLines(out: Output, { turn }: FollowedFire, here: LocalContext): string[] {
   if (turn === undefined) return [];
   if (turn.known !== 'end') return noteLines(out, turn, here);
   if (turn.reply) {
@@ -132,7 +132,7 @@ function noteLines(out: Output, turn: Exclude<TurnOutcome, { known: 'end' }>, he
 }
 
 /** The state of the agent at the wake. `the agent was awake` is only for agents that run between turns. */
-function metWords({ wake, taken }: Ring): string {
+function metWords({ wake, taken }: FollowedFire): string {
   const { by, preset = 'the agent' } = taken ?? {};
   if (by === 'program') return `${printable(preset)} was started for it`;
   if (by === 'server' || by === 'receiver') return `handed to ${printable(preset)}`;
@@ -141,7 +141,7 @@ function metWords({ wake, taken }: Ring): string {
 }
 
 /** One fire: its lateness, and the start time of the machine. */
-export function rangLine(out: Output, ring: Ring): string {
+export function rangLine(out: Output, ring: FollowedFire): string {
   const { fire } = ring;
   const lateness = fire.startedAt - fire.occurrence.scheduledFor;
   const missed = fire.occurrence.missedCount > 0 ? `, for ${fire.occurrence.missedCount} missed` : '';
@@ -153,7 +153,7 @@ export function rangLine(out: Output, ring: Ring): string {
  *
  * @param isBelow whether the line of this fire is right above
  */
-export function replyLines(out: Output, ring: Ring, here: LocalContext, isBelow: boolean): string[] {
+export function replyLines(out: Output, ring: FollowedFire, here: LocalContext, isBelow: boolean): string[] {
   const lines = turnLines(out, ring, here).map((line) => `${INDENT}${line}`);
   if (isBelow || lines.length === 0) return lines;
   return [`${out.paint('dim', timeOfDay(here.now))}  ${out.paint('green', 'reply')}  ${nameOf(ring)}`, ...lines];
@@ -186,7 +186,7 @@ export function stoppingLine(out: Output, underWay: number): string {
 }
 
 /** An attempt that was not accepted. */
-export function failedRingLine(out: Output, ring: Ring): string {
+export function failedRingLine(out: Output, ring: FollowedFire): string {
   const { result, finishedAt } = ring.fire;
   const error = result.outcome === 'delivered' ? '' : printable(plainWakeError(result.error));
   return `${out.paint('dim', timeOfDay(finishedAt))}  ${out.paint('red', result.outcome)}  ${nameOf(ring)}: ${error}`;

@@ -8,11 +8,11 @@ import type { CliContext } from '../context.ts';
 import { checkSchemas, schemasOf } from '../home/databases.ts';
 import { makeHome, type RunRecord } from '../home/home.ts';
 import { PACKAGE_ROOT } from '../home/package-root.ts';
-import { takeWakeBack } from '../sleep/wake-words.ts';
+import { takeWakeBack } from '../sleep/wake-text.ts';
 import { endMachines, whenUp } from './health.ts';
 import { copyProgram, isCheckout, lastingNode, notWritten, packageAt, programIn } from './lasting-copy.ts';
 import { type ServiceManager, type ServiceSpec, serviceManager } from './manager.ts';
-import { currentVersion, forgetVersions, type ServicePlace, servicePlace, switchTo, versionOf } from './place.ts';
+import { currentVersion, forgetVersions, type ServiceFolders, servicePlace, switchTo, versionOf } from './place.ts';
 import { earlierVersion, forgetNote, noteFile, readNote } from './upgrade-note.ts';
 
 /** Variables of the user's shell with locations, which a service needs too. */
@@ -21,7 +21,7 @@ const HANDED_ON = ['PATH', 'XDG_CONFIG_HOME', 'REVEILLE_APPROVER_DIR', 'REVEILLE
 /** Runs the following words when the first one is a file. */
 const UNLESS_MISSING = ['/bin/sh', '-c', 'test ! -e "$0" || exec "$@"'];
 
-export type Service = { readonly place: ServicePlace; readonly manager: ServiceManager };
+export type Service = { readonly place: ServiceFolders; readonly manager: ServiceManager };
 
 /** @throws ReveilleError `unavailable` when this system has no service manager */
 export async function findService({ environment, home }: CliContext): Promise<Service> {
@@ -30,7 +30,7 @@ export async function findService({ environment, home }: CliContext): Promise<Se
 }
 
 /** The command of the service: always through its link, so that its file does not change. */
-export function specOf({ environment, home }: CliContext, place: ServicePlace, node: string): ServiceSpec {
+export function specOf({ environment, home }: CliContext, place: ServiceFolders, node: string): ServiceSpec {
   const { name, current } = place;
   const kept = HANDED_ON.flatMap((variable) => (environment[variable] ? [[variable, environment[variable]]] : []));
   return {
@@ -44,7 +44,7 @@ export function specOf({ environment, home }: CliContext, place: ServicePlace, n
 }
 
 /** A version's folder that is the repository itself. */
-function linkCheckout({ versions }: ServicePlace): string {
+function linkCheckout({ versions }: ServiceFolders): string {
   const { name } = packageAt(PACKAGE_ROOT);
   const mark = createHash('sha256').update(PACKAGE_ROOT).digest('hex').slice(0, 8);
   const folder = join(versions, `checkout-${mark}`);

@@ -1,7 +1,7 @@
 /** The interface of service managers, and the choice for this system. */
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Settings } from '../../wire/settings.ts';
-import type { ServicePlace } from './place.ts';
+import type { ServiceFolders } from './place.ts';
 
 /** The specification of a service. */
 export type ServiceSpec = {
@@ -49,7 +49,7 @@ export type ServiceManager = {
 /** The parameters of each manager's adapter. */
 export type ManagerOptions = {
   readonly environment: Settings;
-  readonly place: ServicePlace;
+  readonly place: ServiceFolders;
   readonly homePath: string;
 };
 

@@ -9,7 +9,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { birthOf } from '../../router/providers/process-table.ts';
 import type { Settings } from '../../wire/settings.ts';
 
-export type ServicePlace = {
+export type ServiceFolders = {
   /** `reveille`, with a suffix for a home that is not the default: each home has its own service. */
   readonly name: string;
   readonly versions: string;
@@ -33,7 +33,7 @@ export function servicePlace(
   environment: Settings,
   homePath: string,
   platform: NodeJS.Platform = process.platform,
-): ServicePlace {
+): ServiceFolders {
   const usual = resolve(environment.HOME || homedir(), '.reveille');
   const mark = homePath === usual ? '' : `-${createHash('sha256').update(homePath).digest('hex').slice(0, 8)}`;
   const prefix = join(dataFolder(environment, platform), 'reveille');
@@ -47,7 +47,7 @@ export function servicePlace(
 }
 
 /** The folder of the service's version, or `undefined` without a link. */
-export function currentVersion({ current }: ServicePlace): string | undefined {
+export function currentVersion({ current }: ServiceFolders): string | undefined {
   try {
     return resolve(dirname(current), readlinkSync(current));
   } catch {
@@ -57,7 +57,7 @@ export function currentVersion({ current }: ServicePlace): string | undefined {
 }
 
 /** Sets the folder of the next start, in one step. */
-export function switchTo({ own, current }: ServicePlace, folder: string): void {
+export function switchTo({ own, current }: ServiceFolders, folder: string): void {
   mkdirSync(own, { recursive: true, mode: 0o700 });
   const draft = `${current}.new`;
   rmSync(draft, { force: true });
@@ -79,10 +79,10 @@ function entriesOf(folder: string): string[] {
 const DRAFT = /^\.new-(\d+)$/;
 
 /** The folder in which this process prepares a version. */
-export const draftFolder = ({ versions }: ServicePlace): string => join(versions, `.new-${process.pid}`);
+export const draftFolder = ({ versions }: ServiceFolders): string => join(versions, `.new-${process.pid}`);
 
 /** Removes folders of processes that ended while they prepared a version. */
-export function forgetDrafts({ versions }: ServicePlace): void {
+export function forgetDrafts({ versions }: ServiceFolders): void {
   for (const name of entriesOf(versions)) {
     const pid = DRAFT.exec(name)?.[1];
     if (pid !== undefined && birthOf(Number(pid)) === undefined)
@@ -91,11 +91,11 @@ export function forgetDrafts({ versions }: ServicePlace): void {
 }
 
 /** Removes versions that no service uses, except the named ones, and folders that are empty then. */
-export function forgetVersions({ versions, own }: ServicePlace, kept: readonly string[] = []): void {
+export function forgetVersions({ versions, own }: ServiceFolders, kept: readonly string[] = []): void {
   const prefix = dirname(versions);
   const services = entriesOf(prefix).filter((name) => name.startsWith('service'));
   const used = new Set(
-    services.map((name) => currentVersion({ current: join(prefix, name, 'current') } as ServicePlace)).concat(kept),
+    services.map((name) => currentVersion({ current: join(prefix, name, 'current') } as ServiceFolders)).concat(kept),
   );
   for (const name of entriesOf(versions))
     if (!used.has(join(versions, name))) rmSync(join(versions, name), { recursive: true, force: true });

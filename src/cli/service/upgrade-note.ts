@@ -20,7 +20,7 @@ import { foldersElsewhere } from '../backup/inventory.ts';
 import type { CliContext } from '../context.ts';
 import { schemasOf } from '../home/databases.ts';
 import { ask } from './ask.ts';
-import type { ServicePlace } from './place.ts';
+import type { ServiceFolders } from './place.ts';
 
 const SYNC_MS = 120_000;
 /** A new version that runs longer than this is not part of an attempt any more. */
@@ -45,17 +45,17 @@ const noteSchema = z.object({
 });
 export type Note = z.output<typeof noteSchema>;
 
-export const noteFile = ({ own }: ServicePlace): string => join(own, 'upgrade.json');
+export const noteFile = ({ own }: ServiceFolders): string => join(own, 'upgrade.json');
 
 /** A link to the earlier version, which the service uses while the note exists. */
-export const earlierVersion = ({ own }: ServicePlace): string => join(own, 'earlier');
+export const earlierVersion = ({ own }: ServiceFolders): string => join(own, 'earlier');
 
-export function readNote(place: ServicePlace): Note | undefined {
+export function readNote(place: ServiceFolders): Note | undefined {
   const file = noteFile(place);
   return existsSync(file) ? noteSchema.parse(JSON.parse(readFileSync(file, 'utf8'))) : undefined;
 }
 
-export function writeNote(place: ServicePlace, note: Note): void {
+export function writeNote(place: ServiceFolders, note: Note): void {
   const link = earlierVersion(place);
   mkdirSync(place.own, { recursive: true, mode: 0o700 });
   rmSync(link, { force: true });
@@ -64,7 +64,7 @@ export function writeNote(place: ServicePlace, note: Note): void {
 }
 
 /** Removes the copies, and then the note. */
-export function forgetNote(place: ServicePlace, note: Note): void {
+export function forgetNote(place: ServiceFolders, note: Note): void {
   // An incomplete copy must never be restored.
   writeNote(place, { ...note, phase: 'over' });
   for (const { folder, copy } of note.copies)

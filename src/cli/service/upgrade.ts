@@ -14,7 +14,7 @@ import { fetchVersion } from './fetch-version.ts';
 import { brokenChecks, endMachines, whenUp } from './health.ts';
 import type { Service } from './installation.ts';
 import { lastingNode, programIn } from './lasting-copy.ts';
-import { currentVersion, forgetVersions, type ServicePlace, switchTo, versionOf } from './place.ts';
+import { currentVersion, forgetVersions, type ServiceFolders, switchTo, versionOf } from './place.ts';
 import {
   cameUp,
   copiesOf,
@@ -35,7 +35,7 @@ export type Upgraded = { readonly from: string; readonly to: string; readonly fo
  * @returns releases the lock
  * @throws ReveilleError `conflict` when another one runs
  */
-export function takeUpgrade({ own }: ServicePlace): () => void {
+export function takeUpgrade({ own }: ServiceFolders): () => void {
   try {
     return ownFile(join(own, 'upgrade'));
   } catch (thrown) {
@@ -64,7 +64,7 @@ async function undisturbed<T>({ out }: CliContext, work: () => Promise<T>): Prom
  *
  * @returns whether the data was restored
  */
-async function giveUp(context: CliContext, place: ServicePlace, note: Note): Promise<boolean> {
+async function giveUp(context: CliContext, place: ServiceFolders, note: Note): Promise<boolean> {
   await endMachines(context);
   const migrated = note.phase === 'trying' && isMigrated(context, note);
   if (migrated) putBack(note);
@@ -84,12 +84,12 @@ async function goBack(context: CliContext, { manager, place }: Service, note: No
   return migrated;
 }
 
-function forgetAttempt(place: ServicePlace, note: Note): void {
+function forgetAttempt(place: ServiceFolders, note: Note): void {
   forgetNote(place, note);
   if (note.to !== note.from) rmSync(note.to, { recursive: true, force: true });
 }
 
-function keepNew(place: ServicePlace, note: Note): Upgraded {
+function keepNew(place: ServiceFolders, note: Note): Upgraded {
   forgetNote(place, note);
   // The earlier version is kept, for a manual return.
   forgetVersions(place, [note.from]);
@@ -102,7 +102,7 @@ function keepNew(place: ServicePlace, note: Note): Upgraded {
  *
  * @returns the abandoned version; `undefined` without one, or while its upgrade runs
  */
-export async function settleBeforeStart(context: CliContext, place: ServicePlace): Promise<string | undefined> {
+export async function settleBeforeStart(context: CliContext, place: ServiceFolders): Promise<string | undefined> {
   if (readNote(place) === undefined) return undefined;
   let release: () => void;
   try {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { readPrivateFile, replacePrivateFile } from '../../kit/identity/private-file.ts';
 import type { Settings } from '../../wire/settings.ts';
-import type { ServicePlace } from '../service/place.ts';
+import type { ServiceFolders } from '../service/place.ts';
 
 /** Time before an alarm is due at which the computer is woken: its network must reconnect. */
 export const LEAD_MS = 60_000;
@@ -56,7 +56,7 @@ const recordSchema = z.object({
 export type WakeRecord = z.output<typeof recordSchema>;
 
 /** Files of a service: whether the user enabled it, and the armed wake-up. */
-export function wakeFiles({ own }: Pick<ServicePlace, 'own'>) {
+export function wakeFiles({ own }: Pick<ServiceFolders, 'own'>) {
   const record = join(own, 'wake.json');
   return {
     /** Exists when enabled; only `reveille service wake` writes it. */

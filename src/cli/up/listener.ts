@@ -1,6 +1,6 @@
 /** The program that listens at an address, and the error of a start with a port in use. */
 import { systemClock } from '../../kit/clock/clock.ts';
-import { joinUrl, codeOf, exchange } from '../../kit/http/exchange.ts';
+import { codeOf, exchange, joinUrl } from '../../kit/http/exchange.ts';
 import { plainTransport } from '../../kit/http/plain-transport.ts';
 import { foreignListenerOn } from '../../router/providers/listeners.ts';
 import { openEnvelope } from '../../wire/envelope.ts';

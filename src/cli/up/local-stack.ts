@@ -38,7 +38,7 @@ import { PROGRAM } from '../home/package-root.ts';
 import { takeHome } from '../home/taken-home.ts';
 import { namingPort } from './listener.ts';
 import { isOwnNeo } from './own-neo.ts';
-import { accessGrants, executorWalls, machineWalls } from './walls.ts';
+import { accessGrants, executorSandbox, machineSandbox } from './sandbox.ts';
 
 /** Neo stops after this long without a turn. */
 const NEO_IDLE_SECONDS = 300;
@@ -173,7 +173,7 @@ async function startOwnRouter(
     startRouter({
       config,
       environment,
-      sandbox: machineWalls(context, config.isolation),
+      sandbox: machineSandbox(context, config.isolation),
       grantedTo: (userId) => (userId === identity.owner ? accessGrants(context) : []),
       version: VERSION,
       clock: context.clock,
@@ -188,11 +188,11 @@ async function startOwnChronosd(
   { context, settings }: Installation,
   routerUrl: string,
   onFire: LocalStackEvents['onFire'],
-  heldUntil: Promise<void>,
+  startAfter: Promise<void>,
 ): Promise<RunningChronos> {
   const config = parseChronosConfig({ ...settings, CHRONOS_ROUTER_WAKE_URL: `${routerUrl}/internal/wake` });
   const log = await context.log('chronosd', 'error');
-  return namingPort('chronosd', () => startChronos({ config, clock: context.clock, log, onFire, heldUntil }));
+  return namingPort('chronosd', () => startChronos({ config, clock: context.clock, log, onFire, startAfter }));
 }
 
 async function startOwnExecutor(
@@ -206,7 +206,7 @@ async function startOwnExecutor(
     REVEILLE_CHRONOS_URL: chronosUrl,
   };
   const log = await context.log('executor', 'error');
-  const walls = executorWalls(context, config);
+  const walls = executorSandbox(context, config);
   return namingPort('executor', () =>
     startExecutor({ config, variables, sandbox: walls, toolsAfterMs: TOOLS_AFTER_MS, clock: context.clock, log }),
   );

@@ -30,7 +30,7 @@ export function ownConsole(context: CliContext, name: string): OwnConsole {
   const make = async (): Promise<ConsoleApp> => {
     const [{ createConsole }, { localDesk }, { NotifyDesk }, { parseNotifyConfig }] = await Promise.all([
       import('../../console/console.ts'),
-      import('../access/desk.ts'),
+      import('../access/console-backend.ts'),
       import('../../notify/client.ts'),
       import('../../notify/config.ts'),
     ]);

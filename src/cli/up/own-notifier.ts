@@ -6,7 +6,7 @@ import type { Logger } from '../../kit/log/log.ts';
 import { noDesktop } from '../../notify/channels/local-channels.ts';
 import { parseNotifyConfig } from '../../notify/config.ts';
 import { type Notifier, startNotifier } from '../../notify/daemon.ts';
-import { type News, TOLD_KINDS } from '../../notify/news.ts';
+import { type News, NOTIFICATION_KINDS } from '../../notify/news.ts';
 import { NotifyStore } from '../../notify/store.ts';
 import { taskPlace } from '../access/executor.ts';
 import type { CliContext } from '../context.ts';
@@ -20,7 +20,15 @@ function setDesktop({ settings, out, clock }: CliContext, store: NotifyStore, us
   const channel = store.channels(user).find(({ name, kind }) => name === DESKTOP && kind === DESKTOP);
   if (channel) store.pauseChannel(channel.id, !isThere);
   else if (isThere) {
-    const add = { user, name: DESKTOP, kind: DESKTOP, spec: {}, told: TOLD_KINDS, quiet: undefined, quietAll: false };
+    const add = {
+      user,
+      name: DESKTOP,
+      kind: DESKTOP,
+      spec: {},
+      told: NOTIFICATION_KINDS,
+      quiet: undefined,
+      quietAll: false,
+    };
     store.addChannel(add as Parameters<NotifyStore['addChannel']>[0], clock.now());
   }
 }

@@ -4,7 +4,7 @@
  */
 import { html, raw } from 'hono/html';
 import { digestsOf, type WaitingGate } from '../../executor/client.ts';
-import { changesOf, effectOf, sectionsOf, type DryRun, dryRunOf } from '../../kit/text/question.ts';
+import { changesOf, type DryRun, dryRunOf, effectOf, sectionsOf } from '../../kit/text/question.ts';
 import { argumentLines, MARK, wholeLines } from '../../kit/text/visible.ts';
 import type { GateAnswer } from '../../wire/executor.ts';
 import { sliceAt } from '../../wire/json.ts';

@@ -2,6 +2,10 @@
 import { orAborted, wait } from '../../kit/clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
+import { readIntent } from '../intent/read-intent.ts';
+import type { ExecutorRail, IntentEvent } from '../rail.ts';
+import type { ReceiptEntry } from '../receipt/bodies.ts';
+import { type ChainState, intentOf, isFinal, statusOf } from '../receipt/chain-state.ts';
 import { judgeAnswer } from './answer.ts';
 import { draft } from './drafting.ts';
 import { endingOf } from './ending.ts';
@@ -10,10 +14,6 @@ import { isRead, reconcileUnknown } from './reconcile.ts';
 import { IntentFailure, IntentRun, type RailParts, RunStopped } from './run.ts';
 import { UserQueues } from './user-queues.ts';
 import { gateViews, intentView, stateView } from './view.ts';
-import { readIntent } from '../intent/read-intent.ts';
-import type { ExecutorRail, IntentEvent } from '../rail.ts';
-import type { ReceiptEntry } from '../receipt/bodies.ts';
-import { type ChainState, intentOf, isFinal, statusOf } from '../receipt/chain-state.ts';
 
 const EVENT_OF: { readonly [Kind in ReceiptEntry['kind']]?: IntentEvent['type'] } = {
   'gate.asked': 'gate.invoked',

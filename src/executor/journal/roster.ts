@@ -8,7 +8,7 @@
 import type { DatabaseSync, SQLOutputValue } from 'node:sqlite';
 import type { Clock } from '../../kit/clock/clock.ts';
 import { verifySignature } from '../../kit/identity/keys.ts';
-import { passkeyId, originProblem, signCountOf } from '../../kit/identity/passkey.ts';
+import { originProblem, passkeyId, signCountOf } from '../../kit/identity/passkey.ts';
 import type { GroupCommit } from '../../kit/sqlite/group-commit.ts';
 import {
   APPROVERS_PER_USER,

@@ -91,7 +91,10 @@ describe('a policy is refused', () => {
       ['effect: allow, limits: {per_day: {EUR: -1}}', /per_day\.EUR must be an amount.*\(got -1\)/],
       ['effect: allow, limits: {per_day: {EUR: 1_000}}', /must be an amount.*\(got "1_000"\)/],
       ['effect: allow, limits: {per_day: {EUR: .inf}}', /the number \.inf is not supported/],
-      ['effect: allow, limits: {per_day: {EUR: 12345678901234567890}}', /it has more digits than a number can represent/],
+      [
+        'effect: allow, limits: {per_day: {EUR: 12345678901234567890}}',
+        /it has more digits than a number can represent/,
+      ],
       ['effect: allow, limits: {per_call: {EUR: 1}, per_day: {USD: 1}}', /per_call\.EUR has no counterpart/],
       ['effect: allow, limits: {}', /must have per_call or per_day/],
       ['effect: deny, limits: {per_day: {EUR: 1}}', /limits is not allowed with the effect deny/],

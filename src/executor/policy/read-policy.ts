@@ -58,7 +58,11 @@ function problemsIn(yaml: PositionedYaml, path: string): { file: PolicyFile } | 
   return { problems: [...new Set(lines)] };
 }
 
-function warningsOf({ rules = [], quiet_hours = [], timezone }: PolicyFile, yaml: PositionedYaml, path: string): string[] {
+function warningsOf(
+  { rules = [], quiet_hours = [], timezone }: PolicyFile,
+  yaml: PositionedYaml,
+  path: string,
+): string[] {
   const at = (place: readonly PropertyKey[], sentence: string) => {
     const { line, column } = yaml.position(place);
     return `${path}:${line}:${column}: ${sentence}`;

@@ -22,12 +22,12 @@ import {
   type AnyChainState,
   apply,
   approverOf,
+  callStateOf,
   EMPTY_STATE,
   type Gate,
   isEnd,
   type NodeRecord,
   recordOf,
-  callStateOf,
 } from './chain-state.ts';
 import { areArgsOf, callKey, isSameIntent, type PlanOrder, planOrder } from './plan-order.ts';
 import { readValues } from './receipt-text.ts';

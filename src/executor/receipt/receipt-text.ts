@@ -2,7 +2,7 @@
  * Reads receipts from text, more strictly than `JSON.parse`: a proof must not contain text that two readers parse to
  * different values. Pure.
  */
-import { JsonSyntaxError, type JsonPosition, StrictReader } from '../../kit/json/strict-json.ts';
+import { type JsonPosition, JsonSyntaxError, StrictReader } from '../../kit/json/strict-json.ts';
 import { RECEIPT_DEPTH_MAX } from './envelope.ts';
 
 /** Where and why parsing failed. */

@@ -3,7 +3,7 @@ import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { describe, type TestContext, test } from 'node:test';
 import { Agent } from 'undici';
 import { ManualClock } from '../clock/testing/manual-clock.ts';
-import { joinUrl, exchange, openStream } from './exchange.ts';
+import { exchange, joinUrl, openStream } from './exchange.ts';
 import { plainTransport, type Transport } from './plain-transport.ts';
 
 /** A TCP server that records the received text and calls `onData` for each connection. */

@@ -4,8 +4,15 @@ import { test } from 'node:test';
 import { verifyAuthenticationResponse } from '@simplewebauthn/server';
 import { diceOf } from '../../../test/support/random/random.ts';
 import type { Assertion, Passkey } from '../../wire/passkey.ts';
-import { assertionProblem, challengeOf, passkeyId, originProblem, registrationProblem, signCountOf } from './passkey.ts';
-import { changedAssertion, type AssertionFault, type PasskeyAlgorithm, testPasskey } from './testing/passkey.ts';
+import {
+  assertionProblem,
+  challengeOf,
+  originProblem,
+  passkeyId,
+  registrationProblem,
+  signCountOf,
+} from './passkey.ts';
+import { type AssertionFault, changedAssertion, type PasskeyAlgorithm, testPasskey } from './testing/passkey.ts';
 
 const TEXT = '{"approved":true}';
 const ALGORITHMS: readonly PasskeyAlgorithm[] = ['es256', 'eddsa', 'rs256'];

@@ -5,7 +5,7 @@
 import { pathSegment } from '../../wire/identifier.ts';
 import { type TurnReport, turnReportBody } from '../../wire/turn-report.ts';
 import type { Clock } from '../clock/clock.ts';
-import { joinUrl, exchange, reasonOf } from '../http/exchange.ts';
+import { exchange, joinUrl, reasonOf } from '../http/exchange.ts';
 import { plainTransport } from '../http/plain-transport.ts';
 import { webhookSigner } from '../identity/webhook-signature.ts';
 import type { Logger } from '../log/log.ts';
@@ -172,7 +172,14 @@ class FireReportsStore implements OutboxStore<FireReports> {
 }
 
 /** Creates the sender. Its `close` retries the waiting reports once, for two seconds at most. */
-export function createTurnReportSender({ outbox, url: urlOf, keyOf, clock, log, random }: TurnReportSenderOptions): Outbox {
+export function createTurnReportSender({
+  outbox,
+  url: urlOf,
+  keyOf,
+  clock,
+  log,
+  random,
+}: TurnReportSenderOptions): Outbox {
   return createOutbox<FireReports>({
     store: new FireReportsStore(outbox),
     async deliver({ userId, fireId, receipts }, signal) {

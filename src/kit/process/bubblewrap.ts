@@ -5,7 +5,15 @@
 import { execFile } from 'node:child_process';
 import { accessSync, constants, lstatSync, readdirSync, readlinkSync, realpathSync, statSync } from 'node:fs';
 import { delimiter, dirname, isAbsolute, join } from 'node:path';
-import { type Base, isWithin, type SandboxMechanism, mountsOf, PRIVATE_FOLDERS, type ProgramUser, type View } from './view.ts';
+import {
+  type Base,
+  isWithin,
+  mountsOf,
+  PRIVATE_FOLDERS,
+  type ProgramUser,
+  type SandboxMechanism,
+  type View,
+} from './view.ts';
 
 /** A loaded machine may take this long to start a program. */
 const PROBE_LIMIT_MS = 10_000;

@@ -16,8 +16,8 @@ import { createInterface } from 'node:readline';
 import { type TestContext, test } from 'node:test';
 import { hasBubblewrap, needsSandbox } from '../../../test/support/tools.ts';
 import { bubblewrapCommand, currentEntryMounts, probeBubblewrap } from './bubblewrap.ts';
+import { NO_SANDBOX_PATHS, Sandbox, type SandboxedProgram, viewOf } from './isolation.ts';
 import { seatbeltProfile } from './seatbelt.ts';
-import { NO_SANDBOX_PATHS, type SandboxedProgram, viewOf, Sandbox } from './isolation.ts';
 import { mountsOf, type View } from './view.ts';
 
 const EVERYTHING: View = { base: 'everything', hidden: [], shown: [], kept: [], tools: [] };
@@ -106,9 +106,10 @@ test('a link in a writable folder makes no other folder writable', (t) => {
   const at = folders(t);
   for (const folder of ['project/state', 'victim', 'home-of-data']) mkdirSync(at(folder), { recursive: true });
   const written = (writable: string[], env: Record<string, string> = {}) =>
-    viewOf({ ...NO_SANDBOX_PATHS, home: at('person') }, { command: ['x'], cwd: at('project'), env, writable }).shown.flatMap(
-      ({ path, writable: may }) => (may ? [path] : []),
-    );
+    viewOf(
+      { ...NO_SANDBOX_PATHS, home: at('person') },
+      { command: ['x'], cwd: at('project'), env, writable },
+    ).shown.flatMap(({ path, writable: may }) => (may ? [path] : []));
   const [project, state] = [at('project'), at('project', 'state')];
   assert.deepEqual(written([`${state}/`]), [project, state]);
   // Another program in the same folder could do this.

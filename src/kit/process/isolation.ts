@@ -15,10 +15,10 @@ import {
   type Base,
   type Grant,
   isWithin,
-  type SandboxMechanism,
   PRIVATE_FOLDERS,
   type ProgramUser,
   SANDBOX_VARIABLE,
+  type SandboxMechanism,
   type SandboxView,
   type View,
 } from './view.ts';

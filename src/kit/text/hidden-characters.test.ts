@@ -3,10 +3,10 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { anyCharacter } from '../../../test/support/random/characters.ts';
 import {
+  fullyEscaped,
   hiddenBlanked,
   hiddenCharacters,
   jsonForTerminal,
-  fullyEscaped,
   lookalikes,
   namesOf,
   oneLine,

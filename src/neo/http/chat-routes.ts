@@ -4,7 +4,7 @@ import { sendOk } from '../../kit/http/envelope.ts';
 import type { HttpApp } from '../../kit/http/environment.ts';
 import { serve } from '../../kit/http/serve.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
-import { chatRequestSchema, callerWakeName, RAW_WAKE_FIELDS, withoutEmptyMembers } from '../../wire/wake.ts';
+import { callerWakeName, chatRequestSchema, RAW_WAKE_FIELDS, withoutEmptyMembers } from '../../wire/wake.ts';
 import { acceptChat, type ChatOptions, userOf, withMarkers } from '../chat.ts';
 import { NEO_ROUTES } from './routes.ts';
 

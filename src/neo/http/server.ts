@@ -42,19 +42,7 @@ export type NeoServerOptions = {
 
 /** Starts the server; resolves when it accepts connections. */
 export function startNeoServer(options: NeoServerOptions): Promise<RunningServer> {
-  const {
-    config,
-    store,
-    runner,
-    turnReports,
-    capabilities,
-    approvers,
-    feed,
-    onPrompt,
-    log,
-    clock,
-    drainMs,
-  } = options;
+  const { config, store, runner, turnReports, capabilities, approvers, feed, onPrompt, log, clock, drainMs } = options;
   return startServer({
     name: 'neo',
     version: VERSION,

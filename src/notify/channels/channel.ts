@@ -4,14 +4,14 @@ import type { Clock } from '../../kit/clock/clock.ts';
 import type { GuardedClient } from '../../kit/http/guarded-client.ts';
 import type { Delivery } from '../../kit/outbox/outbox.ts';
 import type { Settings } from '../../wire/settings.ts';
-import type { ToldKind } from '../news.ts';
+import type { NotificationKind } from '../news.ts';
 
 /** A whole notification; a channel shortens it to its limit. */
 export type Message = {
   /** The same on every attempt. */
   readonly id: string;
   /** `summary`: deferred by quiet hours; `test`: a test notification. */
-  readonly kinds: readonly (ToldKind | 'summary' | 'test')[];
+  readonly kinds: readonly (NotificationKind | 'summary' | 'test')[];
   readonly at: number;
   /** One line. */
   readonly title: string;

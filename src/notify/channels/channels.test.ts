@@ -173,7 +173,8 @@ test('an address that is private is refused unless it is allowed, however it is 
   const secret = 'a-secret-for-the-webhook';
   const hosts = ['127.0.0.1', '10.1.2.3', '[::1]', '[::ffff:10.0.0.1]', '2130706433', '192.168.1.1', '[fd00::1]'];
   for (const host of hosts) {
-    const refused = /a notification may not call this address: .* is an address of .*; to allow it, .* --allow-private$/;
+    const refused =
+      /a notification may not call this address: .* is an address of .*; to allow it, .* --allow-private$/;
     assert.throws(() => readSpec('webhook', { url: `http://${host}/x`, secret }, tools), refused, host);
     assert.throws(() => readSpec('ntfy', { server: `http://${host}`, topic: 'x' }, tools), refused, host);
     const keys = pushBrowser('http://x').subscription.keys;

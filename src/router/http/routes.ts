@@ -17,8 +17,8 @@ import {
   personTokenMadeSchema,
   personTokenViewSchema,
 } from '../../wire/person.ts';
-import { turnReportKeysSchema } from '../../wire/turn-report.ts';
 import { PROBES, type Routes } from '../../wire/route.ts';
+import { turnReportKeysSchema } from '../../wire/turn-report.ts';
 import { wakeRequestSchema } from '../../wire/wake.ts';
 import { machinePutAnswerSchema, machinePutSchema, machineViewSchema } from '../machines/machine-schema.ts';
 

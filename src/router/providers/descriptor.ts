@@ -15,9 +15,9 @@ import type { RouterConfig } from '../config.ts';
 import type { Reaper } from '../reaper/reaper.ts';
 import type { AwakeRecords } from './awake-records.ts';
 import type { HealthProbe } from './health.ts';
+import type { Isolation } from './isolation.ts';
 import type { Provider } from './provider.ts';
 import type { Shown } from './redaction.ts';
-import type { Isolation } from './isolation.ts';
 
 /** The parts that a router passes to each provider it creates. */
 export type ProviderParts = {

@@ -1,7 +1,7 @@
 /** Health checks of a daemon. */
 import type { Dispatcher } from 'undici';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
-import { joinUrl, exchange, ExchangeTimeout, reasonOf } from '../../kit/http/exchange.ts';
+import { ExchangeTimeout, exchange, joinUrl, reasonOf } from '../../kit/http/exchange.ts';
 import { parseUntrustedJson } from '../../wire/json.ts';
 import { type DaemonHealth, daemonHealthSchema } from '../../wire/wake.ts';
 import type { DaemonAddress, OnProgress } from './provider.ts';

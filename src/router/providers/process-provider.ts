@@ -12,6 +12,7 @@ import type { Machine, ProcessMachine } from '../machines/machine.ts';
 import { childEnvironment, secretsOf } from './child-environment.ts';
 import { PortTaken } from './daemon-connections.ts';
 import type { HealthProbe } from './health.ts';
+import type { Isolation } from './isolation.ts';
 import { foreignListenerOn } from './listeners.ts';
 import { ProcessGroup } from './process-group.ts';
 import { applyNiceness, limitedCommand } from './process-limits.ts';
@@ -20,7 +21,6 @@ import { birthOf } from './process-table.ts';
 import type { Daemon, OnProgress, Provider } from './provider.ts';
 import { lastOutput } from './redaction.ts';
 import { type Running, RunningProcesses, type RunningProcessesOptions } from './running-processes.ts';
-import type { Isolation } from './isolation.ts';
 import { StartBackoff } from './start-backoff.ts';
 import { CHANNEL, startCommand } from './start-command.ts';
 

@@ -3,7 +3,7 @@
  */
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../kit/clock/clock.ts';
-import { joinUrl, type ExchangeRequest, exchange, reasonOf } from '../../kit/http/exchange.ts';
+import { type ExchangeRequest, exchange, joinUrl, reasonOf } from '../../kit/http/exchange.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseUntrustedJson } from '../../wire/json.ts';
 import { lastOutput } from './redaction.ts';

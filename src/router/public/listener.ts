@@ -17,12 +17,12 @@ import type { RouterConfig } from '../config.ts';
 import { agentTransport } from './agent-transport.ts';
 import { CODE_SECONDS, type ConsoleRows } from './console-rows.ts';
 import { Lockouts } from './lockout.ts';
-import { createUsers, type Users } from './users.ts';
 import type { Person, PersonTokens } from './person-tokens.ts';
 import { ProxyConnections, type ProxyOptions } from './proxy-connections.ts';
 import { CONSOLE_CODE, isForPages, PROXIED_ROUTES } from './routes.ts';
 import { Shares } from './shares.ts';
 import { checkTarget, matchRoute, type RouteMatch } from './target.ts';
+import { createUsers, type Users } from './users.ts';
 
 /** The client of a page request. */
 export type PageInfo = {

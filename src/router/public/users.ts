@@ -38,14 +38,7 @@ export type UsersOptions = {
   onWrongToken: () => void;
 };
 
-export function createUsers({
-  tokens,
-  lockouts,
-  rows,
-  machineOf,
-  connectionsTo,
-  onWrongToken,
-}: UsersOptions): Users {
+export function createUsers({ tokens, lockouts, rows, machineOf, connectionsTo, onWrongToken }: UsersOptions): Users {
   const validOnly = (client: ConnectingClient | undefined): ConnectingClient | undefined =>
     client && tokens.isValid({ tokenId: client.credential }) ? client : undefined;
   return {

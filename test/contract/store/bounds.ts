@@ -53,7 +53,7 @@ export function boundsContract(open: OpenStore): void {
       assert.deepEqual(await store.usage(), { owners: 1, alarms: 2, bytes });
       assert.equal((await store.create(alarmDue(NOW, { owner: BOB }), limits)).result, 'created');
 
-      assert.equal(await store.forgetCancelled(ADA, 10), 1);
+      assert.equal(await store.deleteCancelled(ADA, 10), 1);
       assert.equal(await store.get(ADA, second.alarm.id), undefined);
       assert.equal((await store.create(alarmDue(NOW), limits)).result, 'created');
       assert.deepEqual(await store.create(alarmDue(NOW), limits), refused);
@@ -153,7 +153,7 @@ export function boundsContract(open: OpenStore): void {
         retryAt: null,
         reply: null,
       };
-      await store.recordReceipts({ ...at, reports: [report as never], recordedAt: old });
+      await store.recordTurnReports({ ...at, reports: [report as never], recordedAt: old });
       const failed = await make(BOB, 'failed');
       await fail(store, failed, old);
       const gone = await createDue(store, NOW, { ...change, fireAt: NOW + 9999 * DAY_MS });
@@ -171,7 +171,7 @@ export function boundsContract(open: OpenStore): void {
         assert.equal(await store.get(alarm.owner, alarm.id), undefined);
         assert.deepEqual(await store.attempts(alarm.owner, alarm.id, { limit: 9 }), []);
       }
-      assert.deepEqual(await store.receiptsOf(ADA, alarmId, [fireId]), []);
+      assert.deepEqual(await store.turnReportsOf(ADA, alarmId, [fireId]), []);
       assert.equal(await store.findByKey(ADA, 'fired'), undefined);
       for (const { alarm } of [late, active, firing]) assert.ok(await store.get(ADA, alarm.id));
       assert.equal((await store.usage()).alarms, 3);

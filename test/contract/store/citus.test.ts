@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
 import pg from 'pg';
 import { Buckets, OWNED_TABLES } from '../../../src/chronos/store/postgres/buckets.ts';
-import { spread } from '../../../src/chronos/store/postgres/spread.ts';
+import { reshard } from '../../../src/chronos/store/postgres/reshard.ts';
 import { openPostgresStore } from '../../../src/chronos/store/postgres/store.ts';
 import type { AlarmStore } from '../../../src/chronos/store/store.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
@@ -20,7 +20,7 @@ let cluster: CitusCluster;
 if (missing === undefined) {
   before(async () => {
     cluster = await CitusCluster.start();
-    await spread({ uri: cluster.uri, buckets: BUCKETS, citus: true, clock: systemClock, log: silentLogger });
+    await reshard({ uri: cluster.uri, buckets: BUCKETS, citus: true, clock: systemClock, log: silentLogger });
   });
   after(() => cluster.close());
 }
@@ -28,7 +28,13 @@ if (missing === undefined) {
 const tables = Object.keys(OWNED_TABLES);
 
 function openStore(): Promise<AlarmStore> {
-  return openPostgresStore({ uri: cluster.uri, clock: systemClock, log: silentLogger, poolSize: 4, onHint: () => {} });
+  return openPostgresStore({
+    uri: cluster.uri,
+    clock: systemClock,
+    log: silentLogger,
+    poolSize: 4,
+    onRemoteDue: () => {},
+  });
 }
 
 async function openUnderTest(): Promise<StoreUnderTest> {
@@ -105,9 +111,9 @@ test('on Citus the tables are on the workers, and a hot statement is one task on
     const { owner, alarmId, fireId } = each.occurrence;
     const report = { stage: 'turn_started' as const, at: NOW, outcome: null, error: null, turnId: null };
     const reports = [{ ...report, conversationId: null, retryAt: null, reply: null }];
-    const recorded = await store.recordReceipts({ owner, alarmId, fireId, dueAt: NOW, reports, recordedAt: NOW });
+    const recorded = await store.recordTurnReports({ owner, alarmId, fireId, dueAt: NOW, reports, recordedAt: NOW });
     assert.deepEqual(recorded, new Set(['turn_started']));
-    await store.receiptsOf(owner, alarmId, [fireId]);
+    await store.turnReportsOf(owner, alarmId, [fireId]);
     await store.complete([
       each.alarm.kind === 'once'
         ? delivered(each)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { AlarmState, Transition } from '../../../src/chronos/alarm/alarm.ts';
-import { settleHeld } from '../../../src/chronos/alarm/settlement.ts';
+import { settleDeferred } from '../../../src/chronos/alarm/settlement.ts';
 import {
   ADA,
   again,
@@ -73,7 +73,7 @@ export function completeContract(open: OpenStore): void {
         leaseUntil: null,
         claimedAt: null,
       };
-      const settle: Transition = (state) => settleHeld(state, fireId, hold);
+      const settle: Transition = (state) => settleDeferred(state, fireId, hold);
       assert.deepEqual(await store.complete([{ key: keyOf(claimed), attempt: null, settle }]), ['applied']);
       const after = { state: { alarm: claimed.alarm, occurrences: [held] }, attempts: [] };
       assert.deepEqual(await everythingOf(store, ADA, claimed.alarm.id), after);

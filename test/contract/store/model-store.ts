@@ -9,10 +9,10 @@ import {
   type Occurrence,
   storedBytes,
 } from '../../../src/chronos/alarm/alarm.ts';
-import type { FireReceipt } from '../../../src/chronos/alarm/course.ts';
+import type { StoredTurnReport } from '../../../src/chronos/alarm/fire-history.ts';
 import { interruptedAttempt, settleInterrupted } from '../../../src/chronos/alarm/settlement.ts';
 import { checkAttempt, checkTransition, withoutLease } from '../../../src/chronos/store/difference.ts';
-import { anHourBefore, checkGrowth, checkPins, growthOf } from '../../../src/chronos/store/limits.ts';
+import { anHourBefore, checkIncrease, checkPins, increaseOf } from '../../../src/chronos/store/limits.ts';
 import { type AgentKey, type AlarmStore, type LeaseKey, SEARCH_STEP } from '../../../src/chronos/store/store.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
@@ -42,7 +42,7 @@ const isOpen = ({ status }: Alarm) => status === 'active' || status === 'paused'
 export function makeModelStore(): AlarmStore {
   let states: AlarmState[] = [];
   let ledger: Attempt[] = [];
-  let receipts: FireReceipt[] = [];
+  let receipts: StoredTurnReport[] = [];
   let nonces: Nonce[] = [];
   let keys: AgentKey[] = [];
 
@@ -199,7 +199,7 @@ export function makeModelStore(): AlarmStore {
       const before = find(owner, id);
       if (!before) return undefined;
       const after = transition(before);
-      checkGrowth(growthOf(before, after), limits, heldBy(owner));
+      checkIncrease(increaseOf(before, after), limits, heldBy(owner));
       apply(before, before, after);
       return after;
     },
@@ -217,7 +217,7 @@ export function makeModelStore(): AlarmStore {
       return pruned.size;
     },
     hasFire: async (fire) => knows(fire),
-    async recordReceipts(given) {
+    async recordTurnReports(given) {
       if (!knows(given)) return undefined;
       const { owner, alarmId, fireId, reports, recordedAt } = given;
       const news = new Set<(typeof reports)[number]['stage']>();
@@ -234,18 +234,18 @@ export function makeModelStore(): AlarmStore {
       }
       return news;
     },
-    async receiptsOf(owner, alarmId, fireIds) {
+    async turnReportsOf(owner, alarmId, fireIds) {
       return receipts.filter((one) => one.owner === owner && one.alarmId === alarmId && fireIds.includes(one.fireId));
     },
-    async pruneReceipts({ before, limit }) {
+    async pruneTurnReports({ before, limit }) {
       const old = receipts.filter(({ recordedAt }) => recordedAt < before);
       const pruned = new Set(old.sort((one, other) => one.recordedAt - other.recordedAt).slice(0, limit));
       receipts = receipts.filter((one) => !pruned.has(one));
       return pruned.size;
     },
-    endLeasesOfTheDead: async () => 0,
+    endOrphanedLeases: async () => 0,
     pruneAlarms: async ({ before, limit }) => forget((alarm) => !isOpen(alarm) && alarm.updatedAt < before, limit),
-    forgetCancelled: async (owner, limit) =>
+    deleteCancelled: async (owner, limit) =>
       forget((alarm) => alarm.owner === owner && alarm.status === 'cancelled', limit),
     usage: async () => ({
       owners: new Set(states.map(({ alarm }) => alarm.owner)).size,

@@ -11,7 +11,7 @@ import type { StoreUnderTest } from './store-under-test.ts';
 const CLAUSES = "TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C' LOCALE_PROVIDER icu ICU_LOCALE 'en-US'";
 
 function open(uri: string): Promise<AlarmStore> {
-  return openPostgresStore({ uri, clock: systemClock, log: silentLogger, poolSize: 4, onHint: () => {} });
+  return openPostgresStore({ uri, clock: systemClock, log: silentLogger, poolSize: 4, onRemoteDue: () => {} });
 }
 
 export type PostgresUnderTest = {

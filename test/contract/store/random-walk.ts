@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import type { Transition } from '../../../src/chronos/alarm/alarm.ts';
-import { settleHeld } from '../../../src/chronos/alarm/settlement.ts';
+import { settleDeferred } from '../../../src/chronos/alarm/settlement.ts';
 import type { AlarmStore, Claim, Completion } from '../../../src/chronos/store/store.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import {
@@ -141,7 +141,8 @@ class Walk {
       const settle: Record<typeof outcome, Transition> = {
         rung: rung(fireId),
         again: again(fireId, at),
-        held: (state) => settleHeld(state, fireId, { until: at + 1000, dueAt: at, reason: `held back until ${at}` }),
+        held: (state) =>
+          settleDeferred(state, fireId, { until: at + 1000, dueAt: at, reason: `held back until ${at}` }),
         park: again(fireId, null),
         cancel: cancelled,
         onward: ({ alarm, occurrences }) => ({

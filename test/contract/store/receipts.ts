@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { FireReceipt } from '../../../src/chronos/alarm/course.ts';
-import type { AlarmStore, FireReceipts } from '../../../src/chronos/store/store.ts';
+import type { StoredTurnReport } from '../../../src/chronos/alarm/fire-history.ts';
+import type { AlarmStore, FireTurnReports } from '../../../src/chronos/store/store.ts';
 import { partsOfFireId } from '../../../src/wire/fire-id.ts';
 import type { TurnReport } from '../../../src/wire/turn-report.ts';
 import { ADA, again, attemptOf, BOB, claim, createClaimed, createDue, delivered, keyOf, NOW } from './fixtures.ts';
@@ -26,7 +26,7 @@ export const FINISHED: TurnReport = {
   reply: 'Half of it is done.\n🦘',
 };
 
-function report(fire: { owner: string; alarmId: string; fireId: string }, change: Partial<FireReceipts> = {}) {
+function report(fire: { owner: string; alarmId: string; fireId: string }, change: Partial<FireTurnReports> = {}) {
   const { owner, alarmId, fireId } = fire;
   const { dueEpochMs: dueAt } = partsOfFireId(fireId);
   return { owner, alarmId, fireId, dueAt, reports: [STARTED, FINISHED], recordedAt: NOW + 100, ...change };
@@ -34,8 +34,8 @@ function report(fire: { owner: string; alarmId: string; fireId: string }, change
 
 /** What is kept of some fires, in one order. */
 async function kept(store: AlarmStore, alarmId: string, fireIds: readonly string[], owner = ADA) {
-  const nameOf = ({ fireId, stage }: FireReceipt) => `${fireId} ${stage}`;
-  const found = await store.receiptsOf(owner, alarmId, fireIds);
+  const nameOf = ({ fireId, stage }: StoredTurnReport) => `${fireId} ${stage}`;
+  const found = await store.turnReportsOf(owner, alarmId, fireIds);
   return found.toSorted((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1));
 }
 
@@ -47,11 +47,11 @@ export function receiptsContract(open: OpenStore): void {
       await store.complete([delivered(claimed)]);
       const fire = keyOf(claimed);
       const { owner, alarmId, fireId } = fire;
-      assert.deepEqual(await store.recordReceipts(report(fire, { reports: [STARTED] })), new Set(['turn_started']));
+      assert.deepEqual(await store.recordTurnReports(report(fire, { reports: [STARTED] })), new Set(['turn_started']));
       const later = { ...STARTED, at: NOW + 5000, turnId: null, conversationId: null };
       const both = report(fire, { reports: [later, FINISHED], recordedAt: NOW + 200 });
-      assert.deepEqual(await store.recordReceipts(both), new Set(['turn_finished']));
-      assert.deepEqual(await store.recordReceipts(both), new Set());
+      assert.deepEqual(await store.recordTurnReports(both), new Set(['turn_finished']));
+      assert.deepEqual(await store.recordTurnReports(both), new Set());
       const wanted = [
         { owner, alarmId, fireId, ...FINISHED, recordedAt: NOW + 200 },
         { owner, alarmId, fireId, ...STARTED, recordedAt: NOW + 100 },
@@ -73,12 +73,16 @@ export function receiptsContract(open: OpenStore): void {
       const second = waits(NOW + 60, 'it is still away');
       const post = (reports: TurnReport[], recordedAt: number) => report(fire, { reports, recordedAt });
       assert.deepEqual(
-        await store.recordReceipts(post([STARTED, first], NOW + 100)),
+        await store.recordTurnReports(post([STARTED, first], NOW + 100)),
         new Set(['turn_started', 'turn_waits']),
       );
-      assert.deepEqual(await store.recordReceipts(post([second], NOW + 200)), new Set(['turn_waits']));
-      assert.deepEqual(await store.recordReceipts(post([first], NOW + 300)), new Set(), 'an older one changes nothing');
-      await store.recordReceipts(post([FINISHED], NOW + 400));
+      assert.deepEqual(await store.recordTurnReports(post([second], NOW + 200)), new Set(['turn_waits']));
+      assert.deepEqual(
+        await store.recordTurnReports(post([first], NOW + 300)),
+        new Set(),
+        'an older one changes nothing',
+      );
+      await store.recordTurnReports(post([FINISHED], NOW + 400));
       const { owner, alarmId, fireId } = fire;
       assert.deepEqual(await kept(store, alarmId, [fireId]), [
         { owner, alarmId, fireId, ...FINISHED, recordedAt: NOW + 400 },
@@ -91,11 +95,11 @@ export function receiptsContract(open: OpenStore): void {
       const { store } = await openFor(t, open);
       const { alarm, occurrences } = await createDue(store, NOW);
       const fire = { owner: ADA, alarmId: alarm.id, fireId: occurrences[0]!.fireId };
-      assert.equal(await store.recordReceipts(report(fire)), undefined);
+      assert.equal(await store.recordTurnReports(report(fire)), undefined);
       assert.equal(await store.hasFire(report(fire)), false);
       const [claimed] = await claim(store);
       assert.equal(await store.hasFire(report(fire)), true);
-      assert.deepEqual(await store.recordReceipts(report(fire)), new Set(['turn_started', 'turn_finished']));
+      assert.deepEqual(await store.recordTurnReports(report(fire)), new Set(['turn_started', 'turn_finished']));
       await store.complete([delivered(claimed!)]);
       assert.equal((await kept(store, alarm.id, [fire.fireId])).length, 2);
       assert.equal(await store.hasFire(report(fire)), true);
@@ -112,9 +116,9 @@ export function receiptsContract(open: OpenStore): void {
       await store.complete([
         { ...delivered(second!), attempt: attemptOf(second!, { startedAt: NOW + 11, finishedAt: NOW + 12 }) },
       ]);
-      assert.equal((await store.recordReceipts(report(fire)))?.size, 2);
+      assert.equal((await store.recordTurnReports(report(fire)))?.size, 2);
       const other = { ...fire, fireId: `${fire.alarmId}@${NOW + 1}` };
-      assert.equal(await store.recordReceipts(report(other)), undefined);
+      assert.equal(await store.recordTurnReports(report(other)), undefined);
     });
 
     test("tells nothing of another owner's fire, and of none that does not exist", async (t) => {
@@ -122,10 +126,10 @@ export function receiptsContract(open: OpenStore): void {
       const claimed = await createClaimed(store);
       await store.complete([delivered(claimed)]);
       const fire = keyOf(claimed);
-      assert.equal(await store.recordReceipts(report({ ...fire, owner: BOB })), undefined);
-      assert.equal(await store.recordReceipts(report({ ...fire, alarmId: 'no-such-alarm' })), undefined);
-      assert.equal(await store.recordReceipts(report({ ...fire, owner: 'a\0b' })), undefined);
-      assert.equal((await store.recordReceipts(report(fire)))?.size, 2);
+      assert.equal(await store.recordTurnReports(report({ ...fire, owner: BOB })), undefined);
+      assert.equal(await store.recordTurnReports(report({ ...fire, alarmId: 'no-such-alarm' })), undefined);
+      assert.equal(await store.recordTurnReports(report({ ...fire, owner: 'a\0b' })), undefined);
+      assert.equal((await store.recordTurnReports(report(fire)))?.size, 2);
       assert.deepEqual(await kept(store, fire.alarmId, [fire.fireId], BOB), []);
       assert.deepEqual(await kept(store, fire.alarmId, []), []);
       assert.deepEqual(await kept(store, fire.alarmId, ['x@1', 'a\0b']), []);
@@ -137,7 +141,7 @@ export function receiptsContract(open: OpenStore): void {
       const fire = keyOf(claimed);
       const reports = Array.from({ length: 8 }, (_, n) => [{ ...STARTED, at: NOW + n }, FINISHED]);
       const answers = await Promise.all(
-        reports.map((each, n) => pick(n).recordReceipts(report(fire, { reports: each }))),
+        reports.map((each, n) => pick(n).recordTurnReports(report(fire, { reports: each }))),
       );
       const fresh = answers.flatMap((stages) => [...stages!]);
       assert.deepEqual(fresh.sort(), ['turn_finished', 'turn_started']);
@@ -152,13 +156,13 @@ export function receiptsContract(open: OpenStore): void {
       for (let n = 0; n < 3; n++) {
         const claimed = await createClaimed(store);
         const fire = keyOf(claimed);
-        await store.recordReceipts(report(fire, { reports: [STARTED], recordedAt: NOW + n }));
+        await store.recordTurnReports(report(fire, { reports: [STARTED], recordedAt: NOW + n }));
         fires.push(fire);
       }
-      assert.equal(await store.pruneReceipts({ before: NOW + 2, limit: 1 }), 1);
+      assert.equal(await store.pruneTurnReports({ before: NOW + 2, limit: 1 }), 1);
       assert.deepEqual(await kept(store, fires[0]!.alarmId, [fires[0]!.fireId]), []);
-      assert.equal(await store.pruneReceipts({ before: NOW + 2, limit: 10 }), 1);
-      assert.equal(await store.pruneReceipts({ before: NOW + 2, limit: 10 }), 0);
+      assert.equal(await store.pruneTurnReports({ before: NOW + 2, limit: 10 }), 1);
+      assert.equal(await store.pruneTurnReports({ before: NOW + 2, limit: 10 }), 0);
       assert.equal((await kept(store, fires[2]!.alarmId, [fires[2]!.fireId])).length, 1);
     });
   });

@@ -145,8 +145,8 @@ test('whoever opens the file next may end the leases of the one before: the outc
 
   const store = open(path);
   t.after(() => store.close());
-  assert.equal(await store.endLeasesOfTheDead(NOW + 2), 1);
-  assert.equal(await store.endLeasesOfTheDead(NOW + 3), 0);
+  assert.equal(await store.endOrphanedLeases(NOW + 2), 1);
+  assert.equal(await store.endOrphanedLeases(NOW + 3), 0);
   const [attempt] = await store.attempts(ADA, held!.alarm.id, { limit: 2 });
   assert.deepEqual([attempt?.outcome, attempt?.startedAt, attempt?.finishedAt], ['unknown', NOW, NOW + 2]);
   assert.equal((await store.get(ADA, held!.alarm.id))?.alarm.failureCount, 1);
@@ -194,22 +194,22 @@ test('a disk that fills up refuses with unavailable, and everything acknowledged
 test('what wants the computer awake is the earliest that asks for it, is not parked, and has not failed again and again', async (t) => {
   const store = open(temporaryPath(t));
   t.after(() => store.close());
-  assert.deepEqual(await store.wakings!(NOW), {});
+  assert.deepEqual(await store.computerWakes!(NOW), {});
   await createDue(store, NOW + 1);
   const { alarm } = await createDue(store, NOW + 2, { wakeComputer: true });
   await createDue(store, NOW + 9, { wakeComputer: true, owner: BOB });
-  assert.deepEqual(await store.wakings!(NOW + 2), { first: NOW + 2, later: NOW + 9 });
+  assert.deepEqual(await store.computerWakes!(NOW + 2), { first: NOW + 2, later: NOW + 9 });
   await store.update(ADA, alarm.id, ({ alarm: it, occurrences }) => ({
     alarm: it,
     occurrences: occurrences.map((one) => ({ ...one, heldReason: 'quiet hours', heldUntil: NOW + 20 })),
   }));
-  assert.deepEqual(await store.wakings!(NOW), { first: NOW + 9, later: NOW + 9 });
-  assert.deepEqual(await store.wakings!(NOW + 9), { first: NOW + 9, later: NOW + 20 });
+  assert.deepEqual(await store.computerWakes!(NOW), { first: NOW + 9, later: NOW + 9 });
+  assert.deepEqual(await store.computerWakes!(NOW + 9), { first: NOW + 9, later: NOW + 20 });
   await store.update(ADA, alarm.id, ({ alarm: it, occurrences }) => ({
     alarm: it,
     occurrences: occurrences.map((one) => ({ ...one, attempt: 3 })),
   }));
-  assert.deepEqual(await store.wakings!(NOW + 9), { first: NOW + 9 });
+  assert.deepEqual(await store.computerWakes!(NOW + 9), { first: NOW + 9 });
   await store.update(ADA, alarm.id, (state) => cancelAlarm(state, NOW + 3));
-  assert.deepEqual(await store.wakings!(NOW), { first: NOW + 9, later: NOW + 9 });
+  assert.deepEqual(await store.computerWakes!(NOW), { first: NOW + 9, later: NOW + 9 });
 });

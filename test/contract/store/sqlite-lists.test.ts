@@ -31,7 +31,7 @@ test('a mark is another one after each change of the owner, and the same while o
   await differs('taken');
   await store.complete([delivered(taken!)]);
   await differs('delivered');
-  await store.forgetCancelled(ADA, 1);
+  await store.deleteCancelled(ADA, 1);
   await differs('forgotten');
   const before = await store.mark(ADA);
   await createDue(store, NOW + 1, { owner: BOB });

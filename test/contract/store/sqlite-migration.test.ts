@@ -70,7 +70,7 @@ test('a file of schema 8 says of every alarm what it said then, leases included'
   const keyed = await store.findByKey(owner, 'k1');
   assert.deepEqual(keyed, labelled('series'));
   const [fired] = kept.attempts[0]!;
-  const receipts = await store.receiptsOf(owner, fired!.alarmId, [fired!.fireId]);
+  const receipts = await store.turnReportsOf(owner, fired!.alarmId, [fired!.fireId]);
   assert.equal(receipts[0]?.turnId, 't1');
 });
 
@@ -87,7 +87,7 @@ test('whoever held a lease in it may still end it', async (t) => {
 test('its leases can be ended, and everything that is owed in it rings', async (t) => {
   const store = open(makeFile(t));
   t.after(() => store.close());
-  assert.equal(await store.endLeasesOfTheDead(NOW + 5), 3);
+  assert.equal(await store.endOrphanedLeases(NOW + 5), 3);
   const interrupted = labelled('leased twice').alarm;
   const ledger = await store.attempts(interrupted.owner, interrupted.id, { limit: 3 });
   const second = ledger.find(({ attempt }) => attempt === 2);

@@ -1,5 +1,5 @@
 /** What campaigns are run on: the two stores, and two ways in which PostgreSQL is more than one server. */
-import { spread } from '../../../src/chronos/store/postgres/spread.ts';
+import { reshard } from '../../../src/chronos/store/postgres/reshard.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import type { HousePlan } from '../../support/cluster/cluster.ts';
@@ -24,7 +24,7 @@ export function missingFor(store: CampaignStore): string | undefined {
 async function startCitus(): Promise<CitusCluster> {
   const cluster = await CitusCluster.start();
   try {
-    await spread({ uri: cluster.uri, buckets: CITUS_BUCKETS, citus: true, clock: systemClock, log: silentLogger });
+    await reshard({ uri: cluster.uri, buckets: CITUS_BUCKETS, citus: true, clock: systemClock, log: silentLogger });
     return cluster;
   } catch (error) {
     await cluster.close();

@@ -96,7 +96,7 @@ const ENGINES: readonly Engine[] = [
         clock: systemClock,
         log: silentLogger,
         poolSize: 2,
-        hints: false,
+        notifications: false,
       });
       await installPostgresAudit(database);
       await installPostgresAudit(database);

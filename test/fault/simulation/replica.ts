@@ -118,7 +118,7 @@ export class Replica {
   /** Another replica says that something is due. */
   hint(dueAt: number): void {
     const life = this.#life;
-    if (this.plan.dispatch) life?.process.deliver(() => life.served?.dispatcher.hint(dueAt));
+    if (this.plan.dispatch) life?.process.deliver(() => life.served?.dispatcher.notifyDue(dueAt));
   }
 
   /**
@@ -251,7 +251,7 @@ export class Replica {
         enrollment: 'tofu',
       },
       onDue: (dueAt: number) => {
-        dispatcher.hint(dueAt);
+        dispatcher.notifyDue(dueAt);
         this.#world.spreadHint(this, dueAt);
       },
       alarmIds: this.#world.alarmIds,

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
-import { NO_SANDBOX_PATHS, type IsolationMode, Sandbox } from '../../../src/kit/process/isolation.ts';
+import { type IsolationMode, NO_SANDBOX_PATHS, Sandbox } from '../../../src/kit/process/isolation.ts';
 import { bundledManifest } from '../../../src/mcp-host/bundled-programs.ts';
 import type { ToolResult } from '../../../src/mcp-host/output-cap.ts';
 import type { ServerPool } from '../../../src/mcp-host/server-pool.ts';

@@ -8,7 +8,7 @@ import type { AlarmState, Attempt, Transition } from '../../../src/chronos/alarm
 import { draftAlarm, firstOccurrence } from '../../../src/chronos/alarm/definition.ts';
 import { type Body, createInput, LIMITS } from '../../../src/chronos/alarm/testing/alarm-state.ts';
 import { Dispatcher, type DispatcherOptions } from '../../../src/chronos/dispatch/dispatcher.ts';
-import type { Hold, WakeResult, Waker } from '../../../src/chronos/dispatch/waker.ts';
+import type { Deferral, WakeResult, Waker } from '../../../src/chronos/dispatch/waker.ts';
 import { openSqliteStore } from '../../../src/chronos/store/sqlite/store.ts';
 import type { AlarmStore, Claim } from '../../../src/chronos/store/store.ts';
 import { ManualClock, settle } from '../../../src/kit/clock/testing/manual-clock.ts';
@@ -19,7 +19,12 @@ export const DELIVERED: WakeResult = { outcome: 'delivered', httpStatus: 202 };
 export const BUSY: WakeResult = { outcome: 'failed', httpStatus: 503, error: 'busy', final: false };
 export const LOST: WakeResult = { outcome: 'unknown', httpStatus: null, error: 'no answer' };
 
-export type Wake = { claim: Claim; at: number; late: string | undefined; answer: (result: WakeResult | Hold) => void };
+export type Wake = {
+  claim: Claim;
+  at: number;
+  late: string | undefined;
+  answer: (result: WakeResult | Deferral) => void;
+};
 
 /** A waker that answers what the test says, or leaves the wake hanging until the test answers it. */
 export class HandWaker implements Waker {
@@ -28,14 +33,14 @@ export class HandWaker implements Waker {
   most = 0;
   closed = false;
   readonly #clock: ManualClock;
-  readonly #respond: (claim: Claim) => WakeResult | Hold | undefined;
+  readonly #respond: (claim: Claim) => WakeResult | Deferral | undefined;
 
-  constructor(clock: ManualClock, respond: (claim: Claim) => WakeResult | Hold | undefined) {
+  constructor(clock: ManualClock, respond: (claim: Claim) => WakeResult | Deferral | undefined) {
     this.#clock = clock;
     this.#respond = respond;
   }
 
-  wake(claim: Claim, late?: string): Promise<WakeResult | Hold> {
+  wake(claim: Claim, late?: string): Promise<WakeResult | Deferral> {
     return new Promise((resolve) => {
       const wake: Wake = {
         ...{ claim, late },
@@ -91,7 +96,7 @@ export class FaultyStore {
 }
 
 export type BenchOptions = {
-  respond?: (claim: Claim) => WakeResult | Hold | undefined;
+  respond?: (claim: Claim) => WakeResult | Deferral | undefined;
   config?: Partial<DispatcherOptions['config']>;
   random?: () => number;
   /** Do not start the dispatcher. */
@@ -170,7 +175,7 @@ export async function createBench(t: TestContext, options: BenchOptions = {}) {
       const occurrence = firstOccurrence(alarm, now, LIMITS);
       const { result } = await store.create({ alarm, occurrence }, { maxActive: 100_000 });
       if (result !== 'created') throw new Error(result);
-      if (!silent) dispatcher?.hint(occurrence.dueAt!);
+      if (!silent) dispatcher?.notifyDue(occurrence.dueAt!);
       return { id: alarm.id, fireId: occurrence.fireId, due: occurrence.dueAt! };
     },
     async state(id: string, owner = 'ada'): Promise<AlarmState> {
@@ -181,7 +186,7 @@ export async function createBench(t: TestContext, options: BenchOptions = {}) {
     async change(id: string, transition: Transition, owner = 'ada'): Promise<AlarmState> {
       const state = await store.update(owner, id, transition);
       if (!state) throw new Error(`no alarm ${id}`);
-      for (const { dueAt } of state.occurrences) if (dueAt !== null) dispatcher?.hint(dueAt);
+      for (const { dueAt } of state.occurrences) if (dueAt !== null) dispatcher?.notifyDue(dueAt);
       return state;
     },
     /** The ledger of an alarm, oldest first. */

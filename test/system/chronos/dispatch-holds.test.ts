@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Hold } from '../../../src/chronos/dispatch/waker.ts';
+import type { Deferral } from '../../../src/chronos/dispatch/waker.ts';
 import { createBench, DELIVERED } from './dispatch-bench.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 
-const hold = (until: number, reason = 'held back: quiet hours'): Hold => ({ outcome: 'held', until, reason });
+const hold = (until: number, reason = 'held back: quiet hours'): Deferral => ({ outcome: 'held', until, reason });
 
 test('the router is asked again before the hold ends, for it may have been lifted', async (t) => {
   let lifted = false;

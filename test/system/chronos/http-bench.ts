@@ -4,11 +4,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
-import { type FloodBounds, Floods } from '../../../src/chronos/http/floods.ts';
+import { Admission, type AdmissionSettings } from '../../../src/chronos/http/admission.ts';
 import { type ChronosServerOptions, startChronosServer } from '../../../src/chronos/http/server.ts';
 import type { ChronosService } from '../../../src/chronos/http/service.ts';
-import { KeyRing } from '../../../src/chronos/receipts/key-ring.ts';
 import { openSqliteStore } from '../../../src/chronos/store/sqlite/store.ts';
+import { KeyRing } from '../../../src/chronos/turn-reports/key-ring.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { ManualClock } from '../../../src/kit/clock/testing/manual-clock.ts';
 import { type AgentIdentity, agentIdentity } from '../../../src/kit/identity/agent.ts';
@@ -51,7 +51,7 @@ export type CallOptions = {
 };
 
 export type ServiceOverrides = Partial<Omit<ChronosService, 'limits' | 'auth' | 'floods'>> & {
-  floods?: FloodBounds;
+  floods?: AdmissionSettings;
   limits?: Partial<ChronosService['limits']>;
   auth?: Partial<ChronosService['auth']>;
   log?: ChronosServerOptions['log'];
@@ -69,7 +69,7 @@ export async function createHttpBench(t: TestContext, overrides: ServiceOverride
     store,
     clock,
     onDue: (dueAt) => void due.push(dueAt),
-    ...(overrides.floods && { floods: new Floods(overrides.floods, store, clock) }),
+    ...(overrides.floods && { admission: new Admission(overrides.floods, store, clock) }),
     ...(overrides.onRefused && { onRefused: overrides.onRefused }),
     limits: { minIntervalSeconds: 10, maxFailures: 100, maxActiveAlarms: 1000, ...overrides.limits },
     auth: {
@@ -87,7 +87,7 @@ export async function createHttpBench(t: TestContext, overrides: ServiceOverride
     host: '127.0.0.1',
     port: 0,
     service,
-    receipts,
+    turnReportKeys: receipts,
     ready,
     log,
     clock: systemClock,

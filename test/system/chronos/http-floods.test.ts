@@ -1,8 +1,8 @@
 /** One transport token, ever new owners: what is bounded, and what those who behave see meanwhile. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { FloodBounds } from '../../../src/chronos/http/floods.ts';
-import { Gate } from '../../../src/chronos/http/floods.ts';
+import type { AdmissionSettings } from '../../../src/chronos/http/admission.ts';
+import { RateLimit } from '../../../src/chronos/http/admission.ts';
 import { ManualClock } from '../../../src/kit/clock/testing/manual-clock.ts';
 import { type AgentIdentity, agentIdentity } from '../../../src/kit/identity/agent.ts';
 import { generateKey } from '../../../src/kit/identity/keys.ts';
@@ -11,7 +11,7 @@ import { type Answer, createHttpBench } from './http-bench.ts';
 const MANY = { perMinute: 100_000, inAll: 1_000_000 };
 const HOUR_MS = 3_600_000;
 
-function bounds(change: Partial<FloodBounds> = {}): FloodBounds {
+function bounds(change: Partial<AdmissionSettings> = {}): AdmissionSettings {
   return {
     challenges: MANY,
     creates: MANY,
@@ -165,7 +165,7 @@ test('when the store fills up, new owners are refused first, and each known one 
 
 test('a gate fills up steadily, keeps its floors, and forgets clients that are quiet', async () => {
   const clock = new ManualClock();
-  const gate = new Gate({ perMinute: 0, inAll: 8 }, clock);
+  const gate = new RateLimit({ perMinute: 0, inAll: 8 }, clock);
   const passes = (standing: 'fresh' | 'known' | 'enrolled') => {
     let count = 0;
     while (!gate.enter('x', standing)) count++;

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { compileSchedule } from '../../../src/chronos/alarm/schedule.ts';
-import { seriesOf } from '../../../src/cli/access/desk.ts';
+import { seriesOf } from '../../../src/cli/access/console-backend.ts';
 import { lookAhead } from '../../../src/console/ahead.ts';
 import type { SeriesOf } from '../../../src/console/desk.ts';
 import type { AlarmView } from '../../../src/wire/alarm.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { testApprover } from '../../../src/kit/identity/testing/approver.ts';
-import { changedAssertion, type AssertionFault, testPasskey } from '../../../src/kit/identity/testing/passkey.ts';
+import { type AssertionFault, changedAssertion, testPasskey } from '../../../src/kit/identity/testing/passkey.ts';
 import type { ApproverView } from '../../../src/wire/approver.ts';
 import type { GateAnswer } from '../../../src/wire/executor.ts';
 import { APPROVER, asOperator, enrolled, executorKeyOf } from '../../support/cluster/approval.ts';

@@ -172,7 +172,9 @@ test('a task behind another one parks where nobody is there, and says what it wa
   const call = nightCall();
   const words = textOf(await link.delegate('pay Bob', call));
   assert.match(words, /\(planned\).*begins when intent intent-0 of the same user has ended.*It is parked/s);
-  assert.ok(call.notices.some((notice) => notice.type === 'status' && /begins when intent-0 has ended/.test(notice.text)));
+  assert.ok(
+    call.notices.some((notice) => notice.type === 'status' && /begins when intent-0 has ended/.test(notice.text)),
+  );
 });
 
 test('a task behind one that waits for an approval says which call waits, and with which command it is answered', async (t) => {

@@ -41,7 +41,7 @@ before(async () => {
 after(() => server.remove());
 
 async function open(t: TestContext, uri: string, buckets?: number): Promise<AlarmStore> {
-  const options = { uri, clock: systemClock, log: silentLogger, poolSize: 4, onHint: () => {} };
+  const options = { uri, clock: systemClock, log: silentLogger, poolSize: 4, onRemoteDue: () => {} };
   const store = await openPostgresStore({ ...options, ...(buckets === undefined ? {} : { buckets }) });
   t.after(() => store.close());
   return store;
@@ -126,7 +126,7 @@ async function checkStates(store: AlarmStore): Promise<void> {
   assert.equal(await store.findByKey('ada', 'let-go'), undefined);
   assert.equal((await store.keysOf('ada'))[0]?.label, 'Ada');
   assert.equal((await store.attempts('ada', 'fired', { limit: 9 })).length, 1);
-  assert.equal((await store.receiptsOf('ada', 'fired', [`fired@${NOW}`])).length, 1);
+  assert.equal((await store.turnReportsOf('ada', 'fired', [`fired@${NOW}`])).length, 1);
   assert.equal(await store.takeNonce('a-nonce', 'did:key:ada', NOW), true);
 
   const claims = await claim(store, { now: NOW, perOwner: 99 });
@@ -311,11 +311,11 @@ test('over tables that are partitioned by bucket, each statement plans to touch 
   const { owner, id: alarmId } = first[1]!.alarm;
   const fire = { owner, alarmId, fireId: first[1]!.occurrence.fireId, dueAt: NOW };
   assert.equal(await store.hasFire(fire), true);
-  await store.recordReceipts({ ...fire, reports: [], recordedAt: NOW });
-  await store.receiptsOf(owner, alarmId, [fire.fireId]);
+  await store.recordTurnReports({ ...fire, reports: [], recordedAt: NOW });
+  await store.turnReportsOf(owner, alarmId, [fire.fireId]);
   await store.countDue({ now: NOW, atMost: 9 });
   const old = { before: NOW + 1e9, limit: 9 };
-  await Promise.all([store.pruneReceipts(old), store.pruneAttempts(old), store.pruneAlarms(old)]);
+  await Promise.all([store.pruneTurnReports(old), store.pruneAttempts(old), store.pruneAlarms(old)]);
   t.mock.restoreAll();
 
   const client = new pg.Client({ connectionString: uri });

@@ -18,9 +18,15 @@ before(async () => {
 });
 after(() => server.remove());
 
-async function open(t: TestContext, uri: string, onHint?: (dueAt: number) => void): Promise<AlarmStore> {
+async function open(t: TestContext, uri: string, onRemoteDue?: (dueAt: number) => void): Promise<AlarmStore> {
   const log = silentLogger;
-  const store = await openPostgresStore({ uri, clock: systemClock, log, poolSize: 4, ...(onHint && { onHint }) });
+  const store = await openPostgresStore({
+    uri,
+    clock: systemClock,
+    log,
+    poolSize: 4,
+    ...(onRemoteDue && { onRemoteDue }),
+  });
   t.after(() => store.close());
   return store;
 }
@@ -166,8 +172,14 @@ test('nothing that is logged when connections are lost tells the password', asyn
   const database = await server.createDatabase();
   const lines: string[] = [];
   const log = pino({ level: 'trace' }, { write: (line) => lines.push(line) });
-  const onHint = () => {};
-  const store = await openPostgresStore({ uri: server.uri(database), clock: systemClock, log, poolSize: 4, onHint });
+  const onRemoteDue = () => {};
+  const store = await openPostgresStore({
+    uri: server.uri(database),
+    clock: systemClock,
+    log,
+    poolSize: 4,
+    onRemoteDue,
+  });
   const creates = createAllTheTime(store, 4);
   await creates.reach(40);
   await server.stop('immediate');

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
 import { openEventually } from '../../../src/chronos/store/eventual-store.ts';
-import { spread } from '../../../src/chronos/store/postgres/spread.ts';
+import { reshard } from '../../../src/chronos/store/postgres/reshard.ts';
 import { openPostgresStore } from '../../../src/chronos/store/postgres/store.ts';
 import type { AlarmStore } from '../../../src/chronos/store/store.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
@@ -39,7 +39,8 @@ const options = { clock: systemClock, log: silentLogger };
 
 /** As chronosd opens it. */
 async function openReplica(t: TestContext, uri: string): Promise<AlarmStore> {
-  const open = (onOutdated: () => void) => openPostgresStore({ ...options, uri, poolSize: 4, onHint() {}, onOutdated });
+  const open = (onOutdated: () => void) =>
+    openPostgresStore({ ...options, uri, poolSize: 4, onRemoteDue() {}, onOutdated });
   const { store } = await openEventually(open, options);
   t.after(() => store.close());
   return store;
@@ -66,7 +67,7 @@ async function fill(store: AlarmStore): Promise<void> {
   for (const owner of OWNERS) {
     const one = await createClaimed(store, { owner, idempotencyKey: 'k', payload: '{"n":1.0}' });
     const { fireId, alarmId } = one.occurrence;
-    await store.recordReceipts({
+    await store.recordTurnReports({
       owner,
       alarmId,
       fireId,
@@ -100,7 +101,7 @@ async function everything(store: AlarmStore) {
       const states = (await store.list(owner, { limit: 500 })).filter(({ alarm }) => alarm.label !== 'live');
       const whole = await Promise.all(states.map(({ alarm }) => everythingOf(store, owner, alarm.id)));
       const fireIds = whole.flatMap(({ attempts }) => attempts.map(({ fireId }) => fireId));
-      const receipts = await Promise.all(states.map(({ alarm }) => store.receiptsOf(owner, alarm.id, fireIds)));
+      const receipts = await Promise.all(states.map(({ alarm }) => store.turnReportsOf(owner, alarm.id, fireIds)));
       return { whole, receipts, keys: await store.keysOf(owner) };
     }),
   );
@@ -160,10 +161,10 @@ test('buckets change under replicas that create and ring: nothing is lost, nothi
   for (const buckets of [64, 8, 1, 16]) {
     await pause(300);
     const sofar = acknowledged.length;
-    const { was, rows, stoodStillMs } = await spread({ ...options, uri, buckets });
+    const { was, rows, blockedMs } = await reshard({ ...options, uri, buckets });
     assert.equal(was, seen.at(-1) ?? 1);
     assert.ok(rows >= OWNERS.length * 7, `${rows} rows were copied`);
-    t.diagnostic(`from ${was} to ${buckets}: ${rows} rows, tables held for ${Math.round(stoodStillMs)} ms`);
+    t.diagnostic(`from ${was} to ${buckets}: ${rows} rows, tables held for ${Math.round(blockedMs)} ms`);
     seen.push(buckets);
     while (acknowledged.length === sofar) await pause(10);
     assert.deepEqual(await stubbornly(() => everything(replicas[0]!)), before);
@@ -213,13 +214,13 @@ test('what was begun and not finished is begun anew, and the tables are as if th
         database,
       )
       .then(({ rows }) => rows);
-  await spread({ ...options, uri, buckets: 4 });
+  await reshard({ ...options, uri, buckets: 4 });
   const before = await shape();
   // Left behind by a process that was killed.
   await server.run('CREATE SCHEMA chronos_incoming; CREATE TABLE chronos_incoming.alarms (x INT)', database);
-  await spread({ ...options, uri, buckets: 64 });
+  await reshard({ ...options, uri, buckets: 64 });
   assert.deepEqual(await shape(), before);
-  assert.deepEqual((await spread({ ...options, uri, buckets: 64 })).rows, 0);
-  await assert.rejects(spread({ ...options, uri, buckets: 0 }), withCode('invalid_request'));
-  await assert.rejects(spread({ ...options, uri, buckets: 64, citus: true }), withCode('invalid_request'));
+  assert.deepEqual((await reshard({ ...options, uri, buckets: 64 })).rows, 0);
+  await assert.rejects(reshard({ ...options, uri, buckets: 0 }), withCode('invalid_request'));
+  await assert.rejects(reshard({ ...options, uri, buckets: 64, citus: true }), withCode('invalid_request'));
 });

@@ -32,7 +32,7 @@ before(async () => {
 after(() => server.remove());
 
 const uris: string[] = [];
-type OpenOptions = Partial<Pick<PostgresStoreOptions, 'onHint' | 'clock' | 'prefers'>>;
+type OpenOptions = Partial<Pick<PostgresStoreOptions, 'onRemoteDue' | 'clock' | 'prefers'>>;
 
 /** By how many buckets it has: a database with tables and no rows, which the others are copied from. */
 const templates: string[] = [];
@@ -72,7 +72,7 @@ for (const [title, buckets, preferences] of PREFERENCES)
   test(`whoever works on alarms together, each occurrence is delivered once, and the ledger is whole: ${title}`, async (t) => {
     const stores = await openTeam(
       t,
-      preferences.map((prefers) => ({ prefers: prefers!, onHint: () => {} })),
+      preferences.map((prefers) => ({ prefers: prefers!, onRemoteDue: () => {} })),
       buckets,
     );
     const ALARMS = rounds(144, 300);
@@ -246,12 +246,12 @@ test('a store hears what another one has to do soon, and not what it did itself 
   let wake = () => {};
   const [listener, speaker] = await openTeam(t, [
     {
-      onHint(dueAt) {
+      onRemoteDue(dueAt) {
         heard.push(dueAt);
         wake();
       },
     },
-    { onHint: () => {} },
+    { onRemoteDue: () => {} },
   ]);
   assert.ok(listener && speaker);
   const now = listener.now();
@@ -278,7 +278,7 @@ test('a store hears what another one has to do soon, and not what it did itself 
 });
 
 test('a mark is another one after a change by whichever store, equal in all of them, and of one owner alone', async (t) => {
-  const stores = await openTeam(t, [{ onHint: () => {} }, { onHint: () => {} }]);
+  const stores = await openTeam(t, [{ onRemoteDue: () => {} }, { onRemoteDue: () => {} }]);
   const [one, other] = stores as [AlarmStore, AlarmStore];
   const agreed = (what: string, owner: string, but?: string) =>
     eventually(what, async () => {
@@ -300,13 +300,23 @@ test('a mark is another one after a change by whichever store, equal in all of t
   mark = await agreed('it has rung', ADA, mark);
   assert.equal(await one.mark('bob'), bobs);
   // One that comes later counts as far as the others.
-  const third = await openPostgresStore({ uri: uris.at(-1)!, clock: systemClock, log: silentLogger, onHint: () => {} });
+  const third = await openPostgresStore({
+    uri: uris.at(-1)!,
+    clock: systemClock,
+    log: silentLogger,
+    onRemoteDue: () => {},
+  });
   t.after(() => third.close());
   await eventually('the third agrees', async () => {
     const marks = await Promise.all([...stores, third].map((store) => store.mark(ADA)));
     return marks[0] !== undefined && new Set(marks).size === 1;
   });
-  const silent = await openPostgresStore({ uri: uris.at(-1)!, clock: systemClock, log: silentLogger, hints: false });
+  const silent = await openPostgresStore({
+    uri: uris.at(-1)!,
+    clock: systemClock,
+    log: silentLogger,
+    notifications: false,
+  });
   t.after(() => silent.close());
   assert.equal(await silent.mark(ADA), undefined, 'where nothing is told there is no mark');
 });

@@ -1,7 +1,7 @@
 /** A store with everything in it that a store can hold, and all that can be read of it. */
 import type { AlarmState, Attempt } from '../../../src/chronos/alarm/alarm.ts';
-import type { FireReceipt } from '../../../src/chronos/alarm/course.ts';
-import { settleHeld } from '../../../src/chronos/alarm/settlement.ts';
+import type { StoredTurnReport } from '../../../src/chronos/alarm/fire-history.ts';
+import { settleDeferred } from '../../../src/chronos/alarm/settlement.ts';
 import type { AgentKey, AlarmStore } from '../../../src/chronos/store/store.ts';
 import {
   ADA,
@@ -86,7 +86,7 @@ async function fillLives(store: AlarmStore, owner: string): Promise<void> {
   const claims = await claim(store);
   const [one, two, three, four] = claims.filter(({ alarm }) => alarm.owner === owner);
   for (const [n, { occurrence }] of [one!, two!].entries())
-    await store.recordReceipts({
+    await store.recordTurnReports({
       ...{ owner, alarmId: occurrence.alarmId, fireId: occurrence.fireId, dueAt: occurrence.scheduledFor },
       reports: n === 0 ? [STARTED, FINISHED] : [{ ...STARTED, turnId: null, conversationId: null }],
       recordedAt: NOW + n,
@@ -119,7 +119,7 @@ async function fillLives(store: AlarmStore, owner: string): Promise<void> {
   const [five] = (await claim(store, { now: NOW - 50_000 })).filter(({ alarm }) => alarm.label === 'held back');
   const hold = { until: LATER + 1000, dueAt: LATER, reason: 'held back: "quiet" \\ {hours} 🦘, until 07:00' };
   await store.complete([
-    { key: keyOf(five!), attempt: null, settle: (state) => settleHeld(state, five!.occurrence.fireId, hold) },
+    { key: keyOf(five!), attempt: null, settle: (state) => settleDeferred(state, five!.occurrence.fireId, hold) },
   ]);
   // Fences that have gone far.
   for (let round = 0; round < 3; round++)
@@ -172,7 +172,7 @@ export async function fillMany(store: AlarmStore, count: number, owners = 50): P
 export type Contents = {
   states: AlarmState[];
   attempts: Attempt[];
-  receipts: FireReceipt[];
+  receipts: StoredTurnReport[];
   keys: AgentKey[];
   next: number | undefined;
 };
@@ -201,7 +201,7 @@ export async function contentsOf(store: AlarmStore, owners: readonly string[] = 
     for (const { alarm } of states) {
       const attempts = await store.attempts(owner, alarm.id, { limit: 1000 });
       contents.attempts.push(...attempts);
-      const receipts = await store.receiptsOf(
+      const receipts = await store.turnReportsOf(
         owner,
         alarm.id,
         attempts.map(({ fireId }) => fireId),

@@ -2,7 +2,7 @@
 
 import type { Alarm, AlarmState, Attempt, Occurrence } from '../../alarm/alarm.ts';
 import { differenceOf } from '../difference.ts';
-import { growthOf } from '../limits.ts';
+import { increaseOf } from '../limits.ts';
 import { isOpen } from './owners.ts';
 import { CHANGEABLE, PROGRESS, type Versioned } from './rows.ts';
 
@@ -76,7 +76,7 @@ export function planOf(changes: readonly Change[]): Plan {
     const edits = DEFINITION.some((member) => alarm[member] !== before[member]);
     plan.edits ||= edits;
     const opens = isOpen(alarm.status) && !isOpen(before.status);
-    const bytes = edits ? growthOf(stored.state, wanted).bytes : 0;
+    const bytes = edits ? increaseOf(stored.state, wanted).bytes : 0;
     if (!opens && bytes === 0) continue;
     const grown = plan.grown.get(alarm.owner) ?? { opened: 0, bytes: 0 };
     plan.grown.set(alarm.owner, { opened: grown.opened + Number(opens), bytes: grown.bytes + bytes });

@@ -43,7 +43,7 @@ export type PostgresStoreOptions = {
   /** Maximum number of connections, besides one for notifications; default 10. */
   poolSize?: number;
   /** Called when another replica reports a due instant. Without it, this replica does not listen. */
-  onHint?: (dueAt: number) => void;
+  onRemoteDue?: (dueAt: number) => void;
   /** The number of buckets if the tables are created or recreated now; default 1. See `buckets.ts`. */
   buckets?: number;
   /** Called when `reshard` has changed the number of buckets: this store is unusable, and a new one must be opened. */
@@ -54,7 +54,7 @@ export type PostgresStoreOptions = {
    */
   prefers?: 'all' | 'rendezvous' | ((bucket: number) => boolean);
   /** Whether replicas notify each other (LISTEN and NOTIFY); default: true. */
-  hints?: boolean;
+  notifications?: boolean;
 };
 
 /**
@@ -89,7 +89,7 @@ function inTurn(
  * @throws ReveilleError `invalid_request`: the address is not valid
  */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<AlarmStore> {
-  const { uri, clock, log, poolSize = DEFAULT_POOL_SIZE, onHint: onRemoteDue } = options;
+  const { uri, clock, log, poolSize = DEFAULT_POOL_SIZE, onRemoteDue } = options;
   let buckets: Buckets;
   const pool = new PrimaryPool(parseAddress(uri), { size: poolSize, clock, log });
   const databaseClock = new DatabaseClock(pool, clock, log);
@@ -120,7 +120,8 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
       dueIndex.noteDue(bucket, dueAt);
       onRemoteDue(isPreferredElsewhere(bucket) ? dueAt + PREFERENCE_DELAY_MS : dueAt);
     });
-  const notifications = options.hints === false ? undefined : new ReplicaNotifications(pool, clock, log, onNotifiedDue);
+  const notifications =
+    options.notifications === false ? undefined : new ReplicaNotifications(pool, clock, log, onNotifiedDue);
   if (notifications && prefers === 'rendezvous' && buckets.count > 1) {
     membership = new ReplicaMembership({
       self: notifications.sender,
@@ -139,14 +140,14 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
   const creates = prepareCreate(pool, buckets);
   const update = prepareUpdate(pool, buckets, clock);
   const claimed = new ClaimedStates();
-  const sweeps = prepareSweep({ pool, buckets, dueIndex: dueIndex, clock, log });
+  const sweeps = prepareSweep({ pool, buckets, dueIndex, clock, log });
   const claim = prepareClaim({
     pool,
     buckets,
-    dueIndex: dueIndex,
+    dueIndex,
     sweeps,
     claimed,
-    isPreferredElsewhere: isPreferredElsewhere,
+    isPreferredElsewhere,
     log,
   });
   const onState = (state: AlarmState) => dueIndex.recordStored(state);
@@ -187,23 +188,23 @@ export async function openPostgresStore(options: PostgresStoreOptions): Promise<
     attempts: (owner, alarmId, page) => pageOfAttempts(pool, buckets.of(owner), owner, alarmId, page),
     pruneAttempts: inTurn(buckets, (bucket, request) => pruneAttempts(pool, bucket, request)),
     pruneAlarms: inTurn(buckets, (bucket, { before, limit }) => deleteEnded(pool, bucket, before, limit)),
-    async forgetCancelled(owner, limit) {
+    async deleteCancelled(owner, limit) {
       const deleted = await deleteCancelled(pool, buckets.of(owner), owner, limit);
       changed(owner);
       return deleted;
     },
     usage: () => usage(pool),
-    async recordReceipts(report) {
+    async recordTurnReports(report) {
       const recorded = await recordTurnReports(pool, buckets, report);
       changed(report.owner);
       return recorded;
     },
     hasFire: (fire) => hasFire(pool, buckets.of(fire.owner), fire),
-    receiptsOf: (owner, alarmId, fireIds) => turnReportsOf(pool, buckets.of(owner), owner, alarmId, fireIds),
-    pruneReceipts: inTurn(buckets, (bucket, request) => pruneTurnReports(pool, bucket, request)),
+    turnReportsOf: (owner, alarmId, fireIds) => turnReportsOf(pool, buckets.of(owner), owner, alarmId, fireIds),
+    pruneTurnReports: inTurn(buckets, (bucket, request) => pruneTurnReports(pool, bucket, request)),
 
     // Any lease may belong to another, running replica.
-    endLeasesOfTheDead: async () => 0,
+    endOrphanedLeases: async () => 0,
     async claim(request) {
       const claimedNow = await claim(request);
       for (const { alarm } of claimedNow) changed(alarm.owner);

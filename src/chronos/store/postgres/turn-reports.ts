@@ -1,7 +1,7 @@
 /** Turn reports of fires. */
 import type { TurnStage } from '../../../wire/turn-report.ts';
-import { ATTEMPTS_READ, type FireReceipt } from '../../alarm/course.ts';
-import type { FireReceipts } from '../store.ts';
+import { ATTEMPTS_READ, type StoredTurnReport } from '../../alarm/fire-history.ts';
+import type { FireTurnReports } from '../store.ts';
 import type { Buckets } from './buckets.ts';
 import type { Executor, PrimaryPool } from './pool.ts';
 import { TURN_REPORT } from './rows.ts';
@@ -74,7 +74,7 @@ const PRUNE = statement(
 export async function hasFire(
   executor: Executor,
   bucket: number,
-  { owner, alarmId, fireId, dueAt }: Pick<FireReceipts, 'owner' | 'alarmId' | 'fireId' | 'dueAt'>,
+  { owner, alarmId, fireId, dueAt }: Pick<FireTurnReports, 'owner' | 'alarmId' | 'fireId' | 'dueAt'>,
 ): Promise<boolean> {
   if (!isStorable(owner, alarmId, fireId)) return false;
   return (await executor.query(HAS_FIRE, [bucket, owner, alarmId, fireId, dueAt]))[0]![0] as boolean;
@@ -84,12 +84,12 @@ export async function hasFire(
 export async function recordTurnReports(
   pool: PrimaryPool,
   buckets: Buckets,
-  report: FireReceipts,
+  report: FireTurnReports,
 ): Promise<Set<TurnStage> | undefined> {
   const { owner, alarmId, fireId, dueAt, reports, recordedAt } = report;
   if (!isStorable(owner, alarmId, fireId)) return undefined;
   const bucket = buckets.of(owner);
-  const rows: FireReceipt[] = reports.map((each) => ({ owner, alarmId, fireId, ...each, recordedAt }));
+  const rows: StoredTurnReport[] = reports.map((each) => ({ owner, alarmId, fireId, ...each, recordedAt }));
   if (buckets.citus) {
     if (!(await hasFire(pool, bucket, report))) return undefined;
     const calls = rows.map((row): Call => ({ statement: RECORD_ONE, values: [bucket, ...TURN_REPORT.bindOne(row)] }));
@@ -107,7 +107,7 @@ export async function turnReportsOf(
   owner: string,
   alarmId: string,
   fireIds: readonly string[],
-): Promise<FireReceipt[]> {
+): Promise<StoredTurnReport[]> {
   if (fireIds.length === 0 || !isStorable(owner, alarmId, ...fireIds)) return [];
   return (await executor.query(OF_FIRES, [bucket, owner, alarmId, fireIds])).map((row) => TURN_REPORT.read(row));
 }

@@ -8,7 +8,7 @@ import type { Clock } from '../../../kit/clock/clock.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import type { Alarm, AlarmState, Attempt, Transition } from '../../alarm/alarm.ts';
 import { checkTransition, differenceOf } from '../difference.ts';
-import { checkGrowth, growthOf, needsTotals } from '../limits.ts';
+import { checkIncrease, increaseOf, needsTotals } from '../limits.ts';
 import type { StoreLimits } from '../store.ts';
 import { abandonedAttempts } from './attempts.ts';
 import type { Buckets } from './buckets.ts';
@@ -214,13 +214,13 @@ export function prepareUpdate(pool: PrimaryPool, buckets: Buckets, clock: Clock)
   /** Replicas that change alarms of one owner concurrently do not see each other's change. */
   async function check(stored: AlarmState, wanted: AlarmState, limits: StoreLimits): Promise<void> {
     const { owner } = wanted.alarm;
-    const increase = growthOf(stored, wanted);
+    const increase = increaseOf(stored, wanted);
     if (!needsTotals(increase, limits)) return;
     const bucket = buckets.of(owner);
     const active = increase.opens ? await countOpen(pool, bucket, owner) : 0;
     const totals = Promise.all([storedOf(pool, bucket, owner), waitingTriggers(pool, bucket, owner)]);
     const [{ bytes }, triggers] = await totals;
-    checkGrowth(increase, limits, { active, bytes, triggers });
+    checkIncrease(increase, limits, { active, bytes, triggers });
   }
 
   return async (

@@ -3,7 +3,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { ReveilleError } from '../../../wire/errors.ts';
 import { type AlarmState, storedBytes, type Transition } from '../../alarm/alarm.ts';
 import { checkAttempt, checkTransition, withoutLease } from '../difference.ts';
-import { checkGrowth, growthOf, needsTotals } from '../limits.ts';
+import { checkIncrease, increaseOf, needsTotals } from '../limits.ts';
 import type { Completion, CompletionResult, CreateResult, NewAlarm, StoreLimits } from '../store.ts';
 import { isOpen } from './owners.ts';
 import { prepareQuery } from './statements.ts';
@@ -63,10 +63,10 @@ export function prepareUpdateAlarm(tables: Tables) {
     const { ownerSeq } = stored.location;
     const wanted = transition(stored.state);
     checkTransition(stored.state, wanted);
-    const increase = growthOf(stored.state, wanted);
+    const increase = increaseOf(stored.state, wanted);
     if (needsTotals(increase, limits)) {
       const { open: active, bytes } = tables.owners.totals(ownerSeq);
-      checkGrowth(increase, limits, { active, bytes, triggers: tables.owners.waitingTriggers(ownerSeq) });
+      checkIncrease(increase, limits, { active, bytes, triggers: tables.owners.waitingTriggers(ownerSeq) });
     }
     const opened = tables.write(stored, wanted);
     tables.owners.addToTotals(ownerSeq, opened, { alarms: 0, bytes: increase.bytes });

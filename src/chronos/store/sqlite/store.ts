@@ -12,10 +12,10 @@ import { prepareAgentKeys, prepareNonces } from './agent-keys.ts';
 import { prepareComplete, prepareCreate, prepareFindByKey, prepareUpdateAlarm } from './alarm-changes.ts';
 import { prepareClaim, prepareCountDue, prepareEndLeases, prepareNextDue, prepareRenew } from './claim.ts';
 import { prepareDeleteEnded } from './delete-ended.ts';
-import { refuseDeparted } from './departure.ts';
 import { prepareFind } from './find.ts';
 import { prepareList } from './list.ts';
 import { prepareTables } from './tables.ts';
+import { refuseTransferred } from './transfer-state.ts';
 import { prepareTurnReports } from './turn-reports.ts';
 
 /** Owners whose changes are counted; beyond it all owners count as changed. */
@@ -87,7 +87,7 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
   const file = openDatabase({ ...options, migrations: MIGRATIONS, lock: 'exclusive', pageBytes: PAGE_BYTES });
   const { db } = file;
   try {
-    refuseDeparted(db, file.path);
+    refuseTransferred(db, file.path);
   } catch (thrown) {
     file.close();
     throw thrown;
@@ -139,15 +139,15 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
     pruneAttempts: ({ before, limit }) => commits.run(() => tables.ledger.prune(before, limit)),
     pruneAlarms: ({ before, limit }) =>
       commits.run(() => changeCounters.afterAll(deleteEnded.endedBefore(before, limit))),
-    forgetCancelled: (owner, limit) =>
+    deleteCancelled: (owner, limit) =>
       commits.run(() => changeCounters.after(deleteEnded.cancelledOf(owner, limit), owner)),
     usage: () => read(() => tables.owners.usage()),
-    recordReceipts: (report) => commits.run(() => changeCounters.after(turnReports.record(report), report.owner)),
+    recordTurnReports: (report) => commits.run(() => changeCounters.after(turnReports.record(report), report.owner)),
     hasFire: (fire) => read(() => turnReports.exists(fire)),
-    receiptsOf: (owner, alarmId, fireIds) => read(() => turnReports.of(owner, alarmId, fireIds)),
-    pruneReceipts: ({ before, limit }) => commits.run(() => turnReports.prune(before, limit)),
+    turnReportsOf: (owner, alarmId, fireIds) => read(() => turnReports.of(owner, alarmId, fireIds)),
+    pruneTurnReports: ({ before, limit }) => commits.run(() => turnReports.prune(before, limit)),
 
-    endLeasesOfTheDead: (now) => commits.run(() => changeCounters.afterAll(endLeases.ofEarlierOwner(now))),
+    endOrphanedLeases: (now) => commits.run(() => changeCounters.afterAll(endLeases.ofEarlierOwner(now))),
     claim: (request) =>
       commits.run(() => {
         changeCounters.afterAll(endLeases.expired(request.now));
@@ -163,7 +163,7 @@ export function openSqliteStore(options: { path: string; clock: Clock; log: Logg
       }),
     nextDueAt: (saturated) => read(() => nextDue(saturated)),
     countDue: (request) => read(() => countDue(request)),
-    wakings: (after) => read(() => find.wakings(after)),
+    computerWakes: (after) => read(() => find.wakings(after)),
 
     putNonce: (nonce, did, expiresAt, now) => commits.run(() => nonces.put(nonce, did, expiresAt, now)),
     takeNonce: (nonce, did, now) => commits.run(() => nonces.take(nonce, did, now)),

@@ -2,9 +2,9 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { partsOfFireId } from '../../../wire/fire-id.ts';
 import type { TurnStage } from '../../../wire/turn-report.ts';
-import { ATTEMPTS_READ, type FireReceipt } from '../../alarm/course.ts';
+import { ATTEMPTS_READ, type StoredTurnReport } from '../../alarm/fire-history.ts';
 import { TURN_REPORT_COLUMNS } from '../columns.ts';
-import type { FireReceipts } from '../store.ts';
+import type { FireTurnReports } from '../store.ts';
 import { LIMIT, prepareQuery, shapeOf } from './statements.ts';
 
 const TURN_REPORT = shapeOf(TURN_REPORT_COLUMNS);
@@ -43,7 +43,12 @@ export function prepareTurnReports(db: DatabaseSync) {
       SELECT owner, alarm_id, fire_id, stage FROM fire_receipts INDEXED BY fire_receipts_by_age
       WHERE recorded_at < ? ORDER BY recorded_at ${LIMIT})`);
 
-  const exists = ({ owner, alarmId, fireId, dueAt }: Pick<FireReceipts, 'owner' | 'alarmId' | 'fireId' | 'dueAt'>) => {
+  const exists = ({
+    owner,
+    alarmId,
+    fireId,
+    dueAt,
+  }: Pick<FireTurnReports, 'owner' | 'alarmId' | 'fireId' | 'dueAt'>) => {
     const named = partsOfFireId(fireId);
     if (named.alarmId !== alarmId) return false;
     const found =
@@ -55,7 +60,7 @@ export function prepareTurnReports(db: DatabaseSync) {
     exists,
 
     /** Stores new reports; `undefined` when the fire does not exist. */
-    record(reported: FireReceipts): Set<TurnStage> | undefined {
+    record(reported: FireTurnReports): Set<TurnStage> | undefined {
       if (!exists(reported)) return undefined;
       const { owner, alarmId, fireId, reports, recordedAt } = reported;
       const fresh = new Set<TurnStage>();
@@ -68,7 +73,7 @@ export function prepareTurnReports(db: DatabaseSync) {
       return fresh;
     },
 
-    of(owner: string, alarmId: string, fireIds: readonly string[]): FireReceipt[] {
+    of(owner: string, alarmId: string, fireIds: readonly string[]): StoredTurnReport[] {
       return ofFires.all(owner, alarmId, JSON.stringify(fireIds));
     },
 

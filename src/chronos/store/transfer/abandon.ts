@@ -7,7 +7,7 @@
 import type { Clock } from '../../../kit/clock/clock.ts';
 import type { Logger } from '../../../kit/log/log.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
-import type { SourcePhase, SourceState } from '../sqlite/departure.ts';
+import type { SourcePhase, SourceState } from '../sqlite/transfer-state.ts';
 import { compare } from './compare.ts';
 import type { Report } from './progress.ts';
 import { Source } from './source.ts';

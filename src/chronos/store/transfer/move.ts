@@ -25,7 +25,7 @@ import type { Logger } from '../../../kit/log/log.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
 import { errorText } from '../postgres/postgres-error.ts';
 import type { TargetState } from '../postgres/transfer-state.ts';
-import type { SourcePhase, SourceState } from '../sqlite/departure.ts';
+import type { SourcePhase, SourceState } from '../sqlite/transfer-state.ts';
 import { type Comparison, compare } from './compare.ts';
 import { type Plan, planOf } from './plan.ts';
 import { advance, formatProgress, parseProgress, type Report, rowsOf } from './progress.ts';
@@ -135,9 +135,9 @@ class Move {
     const targetState = await this.#target.state();
     const plan = planOf({
       path: this.#source.path,
-      sourceState: sourceState,
+      sourceState,
       name: this.#target.name,
-      targetState: targetState,
+      targetState,
       empty: await this.#target.isEmpty(),
     });
     if (plan === 'done') return this.#result('already');

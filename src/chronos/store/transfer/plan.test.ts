@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { TargetPhase, TargetState } from '../postgres/transfer-state.ts';
-import type { SourcePhase, SourceState } from '../sqlite/departure.ts';
+import type { SourcePhase, SourceState } from '../sqlite/transfer-state.ts';
 import { planOf } from './plan.ts';
 
 const FILE = 'this file';

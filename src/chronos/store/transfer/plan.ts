@@ -2,7 +2,7 @@
 import { ReveilleError } from '../../../wire/errors.ts';
 import { formatInstant } from '../../../wire/rfc3339.ts';
 import type { TargetState } from '../postgres/transfer-state.ts';
-import type { SourceState } from '../sqlite/departure.ts';
+import type { SourceState } from '../sqlite/transfer-state.ts';
 
 /**
  * `begin`: in an empty database. `restart`: an earlier move of the same file was given up. `resume`: a move is running.
@@ -49,7 +49,7 @@ function planOfMovedFile({ path, sourceState, name, targetState }: Findings & { 
  */
 export function planOf(findings: Findings): Plan {
   const { sourceState, name, targetState, empty } = findings;
-  if (sourceState && sourceState.state !== 'home') return planOfMovedFile({ ...findings, sourceState: sourceState });
+  if (sourceState && sourceState.state !== 'home') return planOfMovedFile({ ...findings, sourceState });
   if (!targetState) {
     if (empty) return 'begin';
     throw refuse(`${name} contains alarms or keys already, and data is not merged; move into an empty database`);

@@ -6,8 +6,8 @@ import { FileInUse, likelyOwner } from '../../../kit/sqlite/file-owner.ts';
 import { openDatabase, type SqliteFile } from '../../../kit/sqlite/open.ts';
 import { storageError } from '../../../kit/sqlite/sqlite-error.ts';
 import { ReveilleError } from '../../../wire/errors.ts';
-import { readSourceState, type SourceState, writeDeparture } from '../sqlite/departure.ts';
 import { MIGRATIONS } from '../sqlite/store.ts';
+import { readSourceState, type SourceState, writeSourceState } from '../sqlite/transfer-state.ts';
 import type { MovingTable, Values } from './tables.ts';
 
 /** Runs a query and translates SQLite's errors. */
@@ -98,7 +98,7 @@ export class Source extends AlarmFile {
 
   /** Stores the state; durable when this returns. */
   writeState(state: SourceState): void {
-    read(() => writeDeparture(this.#file.db, state));
+    read(() => writeSourceState(this.#file.db, state));
     this.#state = state;
   }
 

@@ -88,7 +88,12 @@ export function testPasskey(
     registration,
 
     /** A signed answer to a gate; `changes` may contradict the signed statement. */
-    answer(intentId: string, gate: PendingGate, changes: Partial<GateAnswer> = {}, fault: AssertionFault = {}): GateAnswer {
+    answer(
+      intentId: string,
+      gate: PendingGate,
+      changes: Partial<GateAnswer> = {},
+      fault: AssertionFault = {},
+    ): GateAnswer {
       const { node_id, call, displayed_sha256 } = gate;
       const statement = {
         ...{ approved: true, call_sha256: call.call_sha256, displayed_sha256, expires_at: soon() },

@@ -5,12 +5,12 @@
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { offlineCompiler } from '../../../../src/executor/compile/compiler.ts';
+import { createRail } from '../../../../src/executor/execution/rail.ts';
 import { openJournal } from '../../../../src/executor/journal/journal.ts';
 import { readPolicy } from '../../../../src/executor/policy/read-policy.ts';
 import { loadSigningKey, type SigningKey } from '../../../../src/executor/receipt/signing-key.ts';
 import { createToolbox } from '../../../../src/executor/tools/create-toolbox.ts';
 import type { RailTool, Toolbox } from '../../../../src/executor/tools/toolbox.ts';
-import { createRail } from '../../../../src/executor/execution/rail.ts';
 import { systemClock } from '../../../../src/kit/clock/clock.ts';
 import { AgentKey } from '../../../../src/kit/identity/keys.ts';
 import { testApprover } from '../../../../src/kit/identity/testing/approver.ts';

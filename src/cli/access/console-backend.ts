@@ -17,8 +17,8 @@ import type {
 } from '../../console/desk.ts';
 import { machineZone } from '../../kit/clock/machine-zone.ts';
 import { withoutColours } from '../../kit/text/hidden-characters.ts';
-import { type ChannelView, DEFAULT_TOLD, type NotifyDesk } from '../../notify/client.ts';
-import { TOLD_KINDS } from '../../notify/news.ts';
+import { type ChannelView, DEFAULT_KINDS, type NotifyDesk } from '../../notify/client.ts';
+import { NOTIFICATION_KINDS } from '../../notify/news.ts';
 import { shownArgument } from '../../router/providers/redaction.ts';
 import { answerText } from '../../wire/approver.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
@@ -84,7 +84,7 @@ export async function verifyReceipt(receipt: string, keys: readonly string[] | u
   const [{ readValues }, { verifyReceipts }, { linesOf }] = await Promise.all([
     import('../../executor/receipt/receipt-text.ts'),
     import('../../executor/receipt/verify-receipt.ts'),
-    import('../screens/receipt-words.ts'),
+    import('../screens/receipt-text.ts'),
   ]);
   const words = { columns: VERDICT_COLUMNS, paint: (_: unknown, text: string) => text };
   const lines: string[] = [];
@@ -172,12 +172,19 @@ function noticesOf({ settings }: CliContext, user: string, desk: NotifyDesk): No
     ...{ lastToldAt: view.lastToldAt, lastError: view.last_error, isPaused: view.paused === true },
   });
   return {
-    ...{ kinds: TOLD_KINDS, standard: DEFAULT_TOLD },
+    ...{ kinds: NOTIFICATION_KINDS, standard: DEFAULT_KINDS },
     pushKey: () => desk.pushKey,
     list: () => desk.list(user).map(shown),
     add: (spec, { name, told, quiet }) =>
       shown(
-        desk.add({ user, kind: 'webpush', name, spec, told: TOLD_KINDS.filter((kind) => told.includes(kind)), quiet }),
+        desk.add({
+          user,
+          kind: 'webpush',
+          name,
+          spec,
+          told: NOTIFICATION_KINDS.filter((kind) => told.includes(kind)),
+          quiet,
+        }),
       ),
     remove: (id) => shown(desk.remove(user, id).channel),
     test: async (id) => {

@@ -5,7 +5,7 @@ import { BREAKER_PAUSE_SECONDS, type Budget } from '../../wire/budget.ts';
 const count = (amount: number, what: string) => `${amount} ${what}${amount === 1 ? '' : 's'}`;
 
 /** `at most 10 wakes an hour, 50 a day; …`; `no limits` for a budget without any. */
-export function budgetWords(budget: Budget): string {
+export function budgetText(budget: Budget): string {
   const { wakes_per_hour: hour, wakes_per_day: day, min_gap_seconds: gap, quiet, breaker } = budget;
   const most = [
     ...(hour === undefined ? [] : [`${count(hour, 'wake')} an hour`]),

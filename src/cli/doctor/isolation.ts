@@ -3,14 +3,14 @@
 import { z } from 'zod';
 import { NO_SANDBOX_PATHS, Sandbox } from '../../kit/process/isolation.ts';
 import { cannotRunAs } from '../../router/providers/isolation.ts';
-import { parseSettings, isolationSetting } from '../../wire/settings.ts';
+import { isolationSetting, parseSettings } from '../../wire/settings.ts';
 import type { CliContext } from '../context.ts';
 import { type Check, orUndefined } from './check.ts';
 
 /** The status without isolation. `off` is the operator's choice. */
 const STATUS = { required: 'broken', auto: 'warning', off: 'note' } as const;
 
-export type SeparationFacts = {
+export type IsolationFacts = {
   readonly mode: 'auto' | 'required' | 'off';
   /** The mechanism of the sandbox; `undefined` without one. */
   readonly by: 'bubblewrap' | 'sandbox-exec' | undefined;
@@ -23,7 +23,7 @@ export type SeparationFacts = {
 };
 
 /** @returns `undefined` for a wrong setting, which another check reports */
-export async function separationFacts(context: CliContext): Promise<SeparationFacts | undefined> {
+export async function isolationFacts(context: CliContext): Promise<IsolationFacts | undefined> {
   const schema = z.object({ REVEILLE_SEPARATION: isolationSetting });
   const mode = orUndefined(() => parseSettings(schema, context.settings))?.REVEILLE_SEPARATION;
   if (mode === undefined) return undefined;
@@ -40,7 +40,7 @@ const AS_ROOT =
   'run Reveille as an ordinary user (reveille service install as that user), or give each machine its own user (machine put --run-as)';
 
 /** What isolates machines and MCP servers here. Pure. */
-export function isolationCheck({ mode, by, why, isRoot }: SeparationFacts): Check {
+export function isolationCheck({ mode, by, why, isRoot }: IsolationFacts): Check {
   const name = 'separation';
   if (by === undefined) {
     const detail = isRoot
@@ -74,7 +74,7 @@ export function isolationCheck({ mode, by, why, isRoot }: SeparationFacts): Chec
 }
 
 /** Whether machines and MCP servers are isolated here. */
-export async function checkSeparation(context: CliContext): Promise<Check | undefined> {
-  const facts = await separationFacts(context);
+export async function checkIsolation(context: CliContext): Promise<Check | undefined> {
+  const facts = await isolationFacts(context);
   return facts && isolationCheck(facts);
 }

@@ -1,15 +1,15 @@
 /** Contexts for tests: a moment on a wall clock, and a profile in YAML. */
 import { readProfile } from '../profile/read-profile.ts';
 import type { Session } from '../state/state.ts';
-import { type Occasion, occasionOf } from '../tools/occasion.ts';
+import { type CallContext, callContextOf } from '../tools/call-context.ts';
 
 export const MINUTE = 60_000;
 
 type Place = { zone?: string; profile?: string };
 
 /** @param at RFC 3339 @param profile YAML */
-export function occasionAt(at: string, { zone = 'Europe/Berlin', profile = '' }: Place = {}): Occasion {
-  return occasionOf(Date.parse(at), zone, readProfile(profile, 'profile.yaml'));
+export function callContextAt(at: string, { zone = 'Europe/Berlin', profile = '' }: Place = {}): CallContext {
+  return callContextOf(Date.parse(at), zone, readProfile(profile, 'profile.yaml'));
 }
 
 /** A session with this many minutes of active time. */

@@ -1,9 +1,9 @@
 /** The reader of a command's output: clock, zone and terminal. */
 import { machineZone } from '../../kit/clock/machine-zone.ts';
 import type { CliContext } from '../context.ts';
-import type { Look } from './render.ts';
+import type { Reader } from './render.ts';
 
-export function lookOf({ clock, out, settings }: CliContext): Look {
+export function readerOf({ clock, out, settings }: CliContext): Reader {
   return {
     now: clock.now(),
     // Screens name the zone, so a fallback is visible.

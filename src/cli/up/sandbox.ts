@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path';
 import type { ExecutorConfig } from '../../executor/config.ts';
-import { type SandboxPaths, ISOLATED_VARIABLE, type IsolationMode, Sandbox } from '../../kit/process/isolation.ts';
+import { ISOLATED_VARIABLE, type IsolationMode, Sandbox, type SandboxPaths } from '../../kit/process/isolation.ts';
 import { type Grant, isWithin } from '../../kit/process/view.ts';
 import { programFolders } from '../../mcp-host/bundled-programs.ts';
 import { spillFolderPath } from '../../mcp-host/spill-folder.ts';
@@ -152,7 +152,7 @@ function agentGrants({ home, settings }: Placed): Grant[] {
 }
 
 /** The sandbox of a router's machines. */
-export function machineWalls(context: Placed, mode: IsolationMode): Sandbox {
+export function machineSandbox(context: Placed, mode: IsolationMode): Sandbox {
   return new Sandbox(mode, placesOf(context, agentGrants(context)), context.environment.PATH);
 }
 
@@ -164,7 +164,7 @@ export function accessGrants({ home, settings }: Placed): Grant[] {
 }
 
 /** The sandbox of Neo's MCP servers. */
-export function neoWalls(
+export function neoSandbox(
   context: Placed,
   { dataDir, tools, isolation }: Pick<NeoConfig, 'dataDir' | 'tools' | 'isolation'>,
 ): Sandbox {
@@ -172,7 +172,7 @@ export function neoWalls(
 }
 
 /** The sandbox of the executor's MCP servers. */
-export function executorWalls(
+export function executorSandbox(
   context: Placed,
   places: Pick<ExecutorConfig, 'dataDir' | 'workspace' | 'agentKeysDir' | 'isolation'>,
 ): Sandbox {

@@ -1,13 +1,13 @@
 /** The history of a fire: its progress, derived from its attempts and its machine's turn reports. Pure. */
 import type { FireStage, FireView } from '../../wire/alarm.ts';
-import type { TurnReport } from '../../wire/turn-report.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
+import type { TurnReport } from '../../wire/turn-report.ts';
 import type { Attempt } from './alarm.ts';
 import type { LastTurn } from './lifecycle.ts';
 import { viewAttempt } from './view.ts';
 
 /** A stored turn report of a fire. */
-export type FireReceipt = TurnReport & {
+export type StoredTurnReport = TurnReport & {
   owner: string;
   alarmId: string;
   fireId: string;
@@ -18,7 +18,7 @@ export type FireReceipt = TurnReport & {
 /** To find an attempt at one fire, at most this many attempts at its alarm are read, from the fire's due time on. */
 export const ATTEMPTS_READ = 1000;
 
-const waitsOf = ({ at, retryAt, error }: FireReceipt) => ({
+const waitsOf = ({ at, retryAt, error }: StoredTurnReport) => ({
   at: formatInstant(at),
   retry_at: formatInstant(retryAt ?? at),
   ...(error === null ? {} : { error }),
@@ -26,11 +26,11 @@ const waitsOf = ({ at, retryAt, error }: FireReceipt) => ({
 
 /** The progress of the fires that some attempts belong to. */
 class FireHistories {
-  readonly #reports = new Map<string, Partial<Record<FireReceipt['stage'], FireReceipt>>>();
+  readonly #reports = new Map<string, Partial<Record<StoredTurnReport['stage'], StoredTurnReport>>>();
   readonly #accepted = new Set<string>();
   readonly #ready = new Set<string>();
 
-  constructor(attempts: readonly Attempt[], reports: readonly FireReceipt[]) {
+  constructor(attempts: readonly Attempt[], reports: readonly StoredTurnReport[]) {
     for (const { fireId, outcome, machineReadyMs } of attempts) {
       if (outcome === 'delivered') this.#accepted.add(fireId);
       if (machineReadyMs !== null) this.#ready.add(fireId);
@@ -72,7 +72,7 @@ class FireHistories {
  * @param attempts attempts at the alarm, latest first
  * @param reports reports of the fires of these attempts
  */
-export function lastTurnOf(attempts: readonly Attempt[], reports: readonly FireReceipt[]): LastTurn {
+export function lastTurnOf(attempts: readonly Attempt[], reports: readonly StoredTurnReport[]): LastTurn {
   const latest = attempts.find(({ outcome }) => outcome === 'delivered');
   if (!latest) return 'none';
   const turn = new FireHistories(attempts, reports).turn(latest.fireId);
@@ -85,7 +85,7 @@ export function lastTurnOf(attempts: readonly Attempt[], reports: readonly FireR
  *
  * @param reports reports of the fires of these attempts
  */
-export function viewFires(attempts: readonly Attempt[], reports: readonly FireReceipt[]): FireView[] {
+export function viewFires(attempts: readonly Attempt[], reports: readonly StoredTurnReport[]): FireView[] {
   const histories = new FireHistories(attempts, reports);
   return attempts.map((attempt) => {
     const reached = histories.reached(attempt.fireId);

@@ -28,14 +28,14 @@ export type ReshardOptions = {
   report?: (step: string, rows: number) => void;
 };
 
-export type SpreadResult = {
+export type ReshardResult = {
   /** The database, `host:port/database`. */
   database: string;
   was: number;
   buckets: number;
   rows: number;
   /** How long replicas had to wait during the swap, in milliseconds. */
-  stoodStillMs: number;
+  blockedMs: number;
   /** Whether the tables are on the workers of Citus. */
   distributed: boolean;
 };
@@ -61,7 +61,7 @@ class Resharding {
   readonly #client: pg.Client;
   readonly #options: ReshardOptions;
   rows = 0;
-  stoodStillMs = 0;
+  blockedMs = 0;
 
   constructor(client: pg.Client, options: ReshardOptions) {
     this.#client = client;
@@ -168,7 +168,7 @@ class Resharding {
         await this.#client.query(`LOCK TABLE ${tables.join(', ')} IN ${mode} MODE`);
         await work();
         await this.#client.query('COMMIT');
-        this.stoodStillMs = this.#options.clock.monotonic() - began;
+        this.blockedMs = this.#options.clock.monotonic() - began;
         return;
       } catch (thrown) {
         await this.#client.query('ROLLBACK');
@@ -188,7 +188,7 @@ class Resharding {
  *   distributed already in another number of buckets.
  *   `conflict` when another run is active. Otherwise as `openPostgresStore`.
  */
-export async function spread(options: ReshardOptions): Promise<SpreadResult> {
+export async function reshard(options: ReshardOptions): Promise<ReshardResult> {
   const { uri, buckets, citus = false, clock, log } = options;
   checkCount(buckets);
   const pool = new PrimaryPool(parseAddress(uri), { size: 1, clock, log });
@@ -220,8 +220,8 @@ export async function spread(options: ReshardOptions): Promise<SpreadResult> {
       );
     if (was !== buckets) await work.rebucket();
     if (citus && !distributed) await work.distribute();
-    const { rows, stoodStillMs } = work;
-    return { database: primary.name, was, buckets, rows, stoodStillMs, distributed: distributed || citus };
+    const { rows, blockedMs } = work;
+    return { database: primary.name, was, buckets, rows, blockedMs, distributed: distributed || citus };
   } catch (thrown) {
     throw storeError(thrown);
   } finally {

@@ -3,7 +3,7 @@ import { ChronometricError } from '../chronometric-error.ts';
 import { type LocalTime, localTimeAt } from '../profile/local-time.ts';
 import type { Profile } from '../profile/profile.ts';
 
-export type Occasion = {
+export type CallContext = {
   /** Epoch milliseconds. */
   readonly now: number;
   /** IANA: the profile's, or the computer's. */
@@ -46,11 +46,11 @@ function localTime(timezone: string, now: number): LocalTime {
  * @param machineZone IANA; `undefined` when the computer has none
  * @throws ChronometricError `INTERNAL_CLOCK_UNAVAILABLE` without a time zone: none is assumed
  */
-export function occasionOf(
+export function callContextOf(
   now: number,
   machineZone: string | undefined,
   { profile, unreadable }: { profile: Profile; unreadable?: string | undefined },
-): Occasion {
+): CallContext {
   const timezone = profile.timezone ?? machineZone;
   if (timezone === undefined)
     throw unavailable("the computer's time zone cannot be read; set TZ, or chronometric.timezone in the profile");

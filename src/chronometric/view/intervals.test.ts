@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import type { Session } from '../state/state.ts';
-import { extentOf, lengthOf, stretchesOf, within } from './stretches.ts';
+import { extentOf, intervalsOf, lengthOf, within } from './intervals.ts';
 
 const MINUTE = 60_000;
 const DAY = { from: 0, to: 1440 * MINUTE };
@@ -29,7 +29,7 @@ const spans = fc.array(bounds, { maxLength: 12 });
 test('stretches follow one another without a gap, from the first sign of somebody to the last, inside the day', () => {
   fc.assert(
     fc.property(sessions, spans, (known, active) => {
-      const stretches = stretchesOf(DAY, known, active);
+      const stretches = intervalsOf(DAY, known, active);
       const signs = [...known.map(extentOf), ...active]
         .map((sign) => within(DAY, sign))
         .filter((sign) => sign.to > sign.from);
@@ -51,7 +51,7 @@ test('stretches follow one another without a gap, from the first sign of somebod
 test('every minute is what the spans and the sessions say of it, whatever lies over what', () => {
   fc.assert(
     fc.property(sessions, spans, (known, active) => {
-      const stretches = stretchesOf(DAY, known, active);
+      const stretches = intervalsOf(DAY, known, active);
       const holds = (instant: number) => (part: { from: number; to: number }) =>
         part.from <= instant && instant < part.to;
       for (let minute = 0; minute < 1440; minute += 7) {
@@ -70,7 +70,7 @@ test('every minute is what the spans and the sessions say of it, whatever lies o
 
 test('active time is counted once, however many spans there are of it', () => {
   const span = { from: 60 * MINUTE, to: 90 * MINUTE };
-  const stretches = stretchesOf(DAY, [], [span, { from: 70 * MINUTE, to: 80 * MINUTE }, span]);
+  const stretches = intervalsOf(DAY, [], [span, { from: 70 * MINUTE, to: 80 * MINUTE }, span]);
   assert.deepEqual(stretches, [{ kind: 'active', ...span }]);
   assert.equal(lengthOf(stretches), 30 * MINUTE);
 });
@@ -83,5 +83,5 @@ test('a day full of the shortest sessions and spans is cut in no time', () => {
       ...{ activeMs: 0, activeSinceBreakMs: 0 },
     }),
   );
-  assert.equal(stretchesOf(DAY, known, many).length, 39_999);
+  assert.equal(intervalsOf(DAY, known, many).length, 39_999);
 });

@@ -3,8 +3,8 @@ import { existsSync } from 'node:fs';
 import { fromNow, localTime } from '../../kit/clock/local-time.ts';
 import type { CliContext } from '../context.ts';
 import type { Check } from '../doctor/check.ts';
-import { lookOf } from '../screens/look.ts';
-import { currentVersion, type ServicePlace, servicePlace } from '../service/place.ts';
+import { readerOf } from '../screens/reader.ts';
+import { currentVersion, type ServiceFolders, servicePlace } from '../service/place.ts';
 import { LEAD_MS, wakeAlarm, wakeFiles } from './wake-alarm.ts';
 import { cannotWake } from './wake-linux.ts';
 
@@ -25,7 +25,7 @@ export type WakeState = {
 const ON_POSTGRES = 'the alarms are in PostgreSQL, which belongs to no single computer';
 
 /** The state as far as known without trying; results of a try are in the keeper's record. */
-export function wakeState({ settings }: CliContext, place: ServicePlace): WakeState {
+export function wakeState({ settings }: CliContext, place: ServiceFolders): WakeState {
   const files = wakeFiles(place);
   const record = files.read();
   const armed = record?.trying ? undefined : record?.armed;
@@ -50,7 +50,7 @@ const LEAD = `${LEAD_MS / 1000} s`;
 /** One sentence without its end. */
 export function wakeWords(context: CliContext, state: WakeState): string {
   const { isOn, armedFor, means, problem, loose, heldSince } = state;
-  const look = lookOf(context);
+  const look = readerOf(context);
   if (!isOn) return problem === undefined ? 'is not woken for alarms' : `cannot be woken for alarms: ${problem}`;
   if (problem !== undefined) return `is not woken for alarms: ${problem}`;
   const held = heldSince === undefined ? '' : `; kept awake since ${localTime(heldSince, look)}`;
@@ -76,7 +76,7 @@ export function checkSleep(context: CliContext): Check {
 }
 
 /** Removes a wake-up of an ended process. */
-export async function takeWakeBack({ environment, clock }: CliContext, place: ServicePlace): Promise<void> {
+export async function takeWakeBack({ environment, clock }: CliContext, place: ServiceFolders): Promise<void> {
   const files = wakeFiles(place);
   const armed = files.read()?.armed;
   if (armed) await (await wakeAlarm(place.name, environment, () => clock.now())).disarm(armed);

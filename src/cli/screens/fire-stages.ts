@@ -5,7 +5,7 @@ import { wallTime } from '../../kit/clock/local-time.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
 import type { FireView } from '../../wire/alarm.ts';
 import { replyLines, waitsWords } from './log-screen.ts';
-import { facts, type Look } from './render.ts';
+import { facts, type Reader } from './render.ts';
 
 /** Fires that are shown in full. */
 const FIRES_TOLD = 3;
@@ -32,7 +32,7 @@ function notAccepted(attempts: readonly FireView[]): string {
   return attempts.some(({ outcome }) => outcome === 'unknown') ? 'not known' : 'not yet';
 }
 
-function courseOf(attempts: readonly FireView[], look: Look): string[] {
+function courseOf(attempts: readonly FireView[], look: Reader): string[] {
   const latest = attempts[0]!;
   const first = attempts.reduce((one, other) => (other.attempt < one.attempt ? other : one));
   const due = instant(latest.scheduled_for);
@@ -70,7 +70,7 @@ function courseOf(attempts: readonly FireView[], look: Look): string[] {
 }
 
 /** One block per fire, latest first: its due time, and the time of each stage. */
-export function renderCourses(fires: readonly FireView[], look: Look): string[] {
+export function renderFireStages(fires: readonly FireView[], look: Reader): string[] {
   const told = byFire(fires).slice(0, FIRES_TOLD);
   if (told.length === 0) return [];
   const title = told.length === 1 ? 'How far it got' : `How far the latest ${told.length} got`;

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { FireView } from '../../wire/alarm.ts';
-import { renderCourses } from './fire-course.ts';
-import type { Look } from './render.ts';
+import { renderFireStages } from './fire-stages.ts';
+import type { Reader } from './render.ts';
 
-const look: Look = {
+const look: Reader = {
   now: Date.parse('2026-06-15T12:20:00Z'),
   zone: 'Europe/Paris',
   width: 80,
@@ -28,7 +28,7 @@ const fire = (change: Partial<FireView> = {}): FireView => ({
 const turn = { started_at: '2026-06-15T12:10:01.310Z', finished_at: '2026-06-15T12:10:12.000Z' };
 
 test('a fire that was only accepted is never said to be done', () => {
-  assert.deepEqual(renderCourses([fire()], look), [
+  assert.deepEqual(renderFireStages([fire()], look), [
     '',
     'How far it got',
     '  due            14:10:00  12 ms late',
@@ -39,7 +39,7 @@ test('a fire that was only accepted is never said to be done', () => {
 });
 
 test('a turn is done, failed for a reason, or over with an outcome that nobody knows', () => {
-  const endings = (ending: FireView['turn']) => renderCourses([fire({ turn: ending })], look).at(-1);
+  const endings = (ending: FireView['turn']) => renderFireStages([fire({ turn: ending })], look).at(-1);
   assert.equal(endings({ ...turn, ok: true }), '  turn finished  14:10:12  +12 s  done');
   assert.equal(
     endings({ ...turn, ok: false, error: 'no\nmodel' }),
@@ -51,7 +51,7 @@ test('a turn is done, failed for a reason, or over with an outcome that nobody k
 
 test('the attempts at one fire make one block, and only the latest fires are told', () => {
   const { accepted_at: _, ...rest } = fire({ outcome: 'failed', http_status: 503 });
-  const waiting = renderCourses([{ ...rest, attempt: 2 }, rest], look);
+  const waiting = renderFireStages([{ ...rest, attempt: 2 }, rest], look);
   assert.deepEqual(waiting.slice(1), [
     'How far it got',
     '  due            14:10:00  12 ms late',
@@ -59,16 +59,16 @@ test('the attempts at one fire make one block, and only the latest fires are tol
     '  accepted       not yet',
   ]);
   const fires = [1, 2, 3, 4].map((n) => fire({ fire_id: `x@${n}` }));
-  const told = renderCourses(fires, look);
+  const told = renderFireStages(fires, look);
   assert.equal(told[1], 'How far the latest 3 got');
   assert.equal(told.filter((line) => line.includes('due')).length, 3);
-  assert.deepEqual(renderCourses([], look), []);
+  assert.deepEqual(renderFireStages([], look), []);
 });
 
 test('a fire that nobody knows to have been accepted, and one that was missed, are not said to be about to be', () => {
   const { accepted_at: _, machine_ready_at: __, reached: ___, ...rest } = fire();
   const accepted = (...attempts: Partial<FireView>[]) =>
-    renderCourses(
+    renderFireStages(
       attempts.map((attempt) => ({ ...rest, ...attempt })),
       look,
     ).find((line) => line.includes('accepted'));

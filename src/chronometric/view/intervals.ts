@@ -4,7 +4,7 @@ import type { ActiveSpan, Session } from '../state/state.ts';
 /** Half-open. */
 export type Bounds = { readonly from: number; readonly to: number };
 
-export type Stretch = Bounds & {
+export type Interval = Bounds & {
   readonly kind: 'active' | 'away';
   /** Its session; none between sessions. */
   readonly sessionId?: string;
@@ -48,11 +48,11 @@ function holding<T extends Bounds>(parts: readonly T[]): (instant: number) => T 
  * @param bounds of the day
  * @param spans of presence, in any order
  */
-export function stretchesOf(
+export function intervalsOf(
   bounds: Bounds,
   sessions: readonly Session[],
   spans: readonly ActiveSpan[],
-): readonly Stretch[] {
+): readonly Interval[] {
   const known = inOrder(
     bounds,
     sessions.map((session) => ({ ...extentOf(session), id: session.id })),
@@ -61,7 +61,7 @@ export function stretchesOf(
   const cuts = [...new Set([...known, ...active].flatMap(({ from, to }) => [from, to]))].sort((a, b) => a - b);
   const sessionAt = holding(known);
   const activeAt = holding(active);
-  const stretches: Stretch[] = [];
+  const stretches: Interval[] = [];
   for (const [at, from] of cuts.slice(0, -1).entries()) {
     const to = cuts[at + 1]!;
     const kind = activeAt(from) ? 'active' : 'away';

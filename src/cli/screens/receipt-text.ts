@@ -1,12 +1,12 @@
 /** The result of a receipt verification: lines for a terminal, one object for programs. Pure. */
 
 import {
+  callStateOf,
   callsOf,
   type Ending,
   endOf,
   type Gate,
   type NodeRecord,
-  callStateOf,
 } from '../../executor/receipt/chain-state.ts';
 import type { BrokenProperty } from '../../executor/receipt/verify.ts';
 import type { ReceiptReport } from '../../executor/receipt/verify-receipt.ts';
@@ -21,7 +21,7 @@ const SHOWN_CHARACTERS = 2000;
 const LABEL_WIDTH = 12;
 
 /** Where a receipt is, and whether its key was expected. */
-export type ReceiptPlace = {
+export type ReceiptSource = {
   readonly file: string;
   readonly line: number;
   readonly keyExpected: boolean;
@@ -148,7 +148,7 @@ function courseLines({ state }: ReceiptReport, words: Words): string[] {
 
 function keyLines(
   { publicKey, keyId, head, broken }: ReceiptReport,
-  { keyExpected, keyNamed }: ReceiptPlace,
+  { keyExpected, keyNamed }: ReceiptSource,
   words: Words,
 ): string[] {
   if (publicKey === undefined) return [];
@@ -164,7 +164,7 @@ function keyLines(
   ];
 }
 
-function verdictLines(report: ReceiptReport, { keyExpected, trustsEmbedded }: ReceiptPlace, words: Words): string[] {
+function verdictLines(report: ReceiptReport, { keyExpected, trustsEmbedded }: ReceiptSource, words: Words): string[] {
   const { broken, envelopes, state } = report;
   if (!broken) {
     const isWhose = keyExpected || trustsEmbedded;
@@ -189,7 +189,7 @@ function verdictLines(report: ReceiptReport, { keyExpected, trustsEmbedded }: Re
 }
 
 /** For a terminal: the intent, approvals, calls and the verdict. */
-export function linesOf(report: ReceiptReport, place: ReceiptPlace, words: Words): string[] {
+export function linesOf(report: ReceiptReport, place: ReceiptSource, words: Words): string[] {
   const title = report.intentId === undefined ? 'Receipt' : `Intent ${shown(report.intentId)}`;
   return [
     words.paint('bold', title),
@@ -200,7 +200,7 @@ export function linesOf(report: ReceiptReport, place: ReceiptPlace, words: Words
 }
 
 /** For programs: one object. */
-export function factsOf(report: ReceiptReport, place: ReceiptPlace) {
+export function factsOf(report: ReceiptReport, place: ReceiptSource) {
   const { file, line, keyExpected, trustsEmbedded, approverExpected } = place;
   const { broken, state, intentId, publicKey, keyId, envelopes } = report;
   const { accepted, lastKind } = state;

@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { hasBubblewrap } from '../../../test/support/tools.ts';
 import { replacePrivateFile } from '../../kit/identity/private-file.ts';
 import { homeAt } from '../home/home.ts';
-import { machineWalls } from './walls.ts';
+import { machineSandbox } from './sandbox.ts';
 
 test('in a home that is the person’s own, what we replace while a program runs stays hidden from it', async (t) => {
   const { PATH } = process.env;
@@ -18,7 +18,7 @@ test('in a home that is the person’s own, what we replace while a program runs
   const home = homeAt(person);
   const cwd = join(person, 'work');
   mkdirSync(cwd);
-  const walls = machineWalls({ home, settings: {}, environment: { HOME: person, PATH } }, 'required');
+  const walls = machineSandbox({ home, settings: {}, environment: { HOME: person, PATH } }, 'required');
   const script = 'echo ready; read word; ls ..; cat ../person/* 2>&- || echo nothing';
   const { command } = await walls.wrap({ command: ['sh', '-c', script], cwd, env: {} });
   const program = spawn(command[0]!, command.slice(1), { cwd, stdio: ['pipe', 'pipe', 'inherit'] });

@@ -27,7 +27,7 @@ export function readSourceState(db: DatabaseSync): SourceState | undefined {
 }
 
 /** Stores the state. It is on disk when this returns. */
-export function writeDeparture(db: DatabaseSync, { source, state, transfer, target, since }: SourceState): void {
+export function writeSourceState(db: DatabaseSync, { source, state, transfer, target, since }: SourceState): void {
   db.prepare(
     `INSERT OR REPLACE INTO departures (only_one, source, state, transfer, target, since) VALUES (1, ?, ?, ?, ?, ?)`,
   ).run(source, state, transfer, target, since);
@@ -39,7 +39,7 @@ export function writeDeparture(db: DatabaseSync, { source, state, transfer, targ
  * @param path names the file in the message
  * @throws ReveilleError `conflict`, with the place of the alarms and how to continue or go back
  */
-export function refuseDeparted(db: DatabaseSync, path: string): void {
+export function refuseTransferred(db: DatabaseSync, path: string): void {
   const departure = readSourceState(db);
   if (!departure || departure.state === 'home') return;
   const { state, target, since } = departure;

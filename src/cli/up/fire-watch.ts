@@ -5,7 +5,7 @@ import type { TurnOutcome, WokenTurn } from '../../router/woken-turn.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 
 /** A fire from its due time to the reply, as far as it got. `taken`: how the target accepted the wake; `turn`: its outcome. */
-export type Ring = {
+export type FollowedFire = {
   fire: FireReport;
   wake: WakeNotice | undefined;
   taken: Pick<WokenTurn, 'by' | 'preset'> | undefined;
@@ -13,7 +13,7 @@ export type Ring = {
 };
 
 /** The line of `up --json` for a fire (docs/reference/api.md). */
-export function ringRecord({ fire, wake, turn }: Ring) {
+export function fireRecord({ fire, wake, turn }: FollowedFire) {
   const end = turn?.known === 'end' ? turn : undefined;
   return {
     alarm_id: fire.alarm.id,
@@ -30,10 +30,10 @@ export function ringRecord({ fire, wake, turn }: Ring) {
 }
 
 /** Joins the data of chronosd and the router about a fire, then waits for its turn. */
-export class RingWatch {
+export class FireWatch {
   readonly #wakes = new Map<string, { wake: WakeNotice; turn: WokenTurn | undefined }>();
-  readonly #onRang: (ring: Ring) => void;
-  readonly #onRing: (ring: Ring) => void;
+  readonly #onRang: (ring: FollowedFire) => void;
+  readonly #onRing: (ring: FollowedFire) => void;
   readonly #stopped = new AbortController();
   #underWay = 0;
 
@@ -41,7 +41,7 @@ export class RingWatch {
    * @param onRang called when a wake was accepted and its turn is followed
    * @param onRing called when nothing more is expected for a fire
    */
-  constructor(onRang: (ring: Ring) => void, onRing: (ring: Ring) => void) {
+  constructor(onRang: (ring: FollowedFire) => void, onRing: (ring: FollowedFire) => void) {
     this.#onRang = onRang;
     this.#onRing = onRing;
   }

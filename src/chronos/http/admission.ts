@@ -67,7 +67,7 @@ class Bucket {
 const MOST_BUCKETS = 20_000;
 
 /** One rate limit: a bucket for each client, and one for all. */
-export class Gate {
+export class RateLimit {
   readonly #rate: Rate;
   readonly #clock: Clock;
   readonly #all: Bucket;
@@ -107,7 +107,7 @@ export class Gate {
   }
 }
 
-export type FloodBounds = {
+export type AdmissionSettings = {
   challenges: Rate;
   creates: Rate;
   triggers: Rate;
@@ -133,22 +133,22 @@ const RATE_TEXTS = {
 } as const;
 
 /** The limits of one chronosd. */
-export class Floods {
-  readonly bounds: FloodBounds;
+export class Admission {
+  readonly bounds: AdmissionSettings;
   readonly #store: Pick<AlarmStore, 'usage'>;
   readonly #clock: Clock;
-  readonly #rateLimits: Record<keyof typeof RATE_TEXTS, Gate>;
+  readonly #rateLimits: Record<keyof typeof RATE_TEXTS, RateLimit>;
   #usage: StoreUsage | undefined;
   #pendingUsage: { at: number; answer: Promise<StoreUsage> } | undefined;
 
-  constructor(bounds: FloodBounds, store: Pick<AlarmStore, 'usage'>, clock: Clock) {
+  constructor(bounds: AdmissionSettings, store: Pick<AlarmStore, 'usage'>, clock: Clock) {
     this.bounds = bounds;
     this.#store = store;
     this.#clock = clock;
     this.#rateLimits = {
-      challenges: new Gate(bounds.challenges, clock),
-      creates: new Gate(bounds.creates, clock),
-      triggers: new Gate(bounds.triggers, clock),
+      challenges: new RateLimit(bounds.challenges, clock),
+      creates: new RateLimit(bounds.creates, clock),
+      triggers: new RateLimit(bounds.triggers, clock),
     };
   }
 
