@@ -1,6 +1,4 @@
-/**
- * A passphrase in a real terminal: asked for where it is needed, never on the screen, and twice when it is a new one.
- */
+/** A passphrase in a real terminal: requested when it is needed, never shown, and entered twice when it is new. */
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -21,7 +19,7 @@ const WRONG = 'another horse altogether';
 const SIZE = { columns: 80, rows: 24 };
 const ASKED = /Passphrase of the approver's key:$/;
 
-/** Somebody with an enrolled key in the open. */
+/** A user with an enrolled, unsealed key. */
 async function open(t: TestContext) {
   const folder = temporaryFolder(t);
   const executor = await startedExecutor(t, folder);
@@ -47,7 +45,7 @@ async function open(t: TestContext) {
     t.after(end);
     return {
       ...watched,
-      /** @returns everything that was on the screen, in one line */
+      /** @returns all text that was on the screen, in one line */
       async seen(): Promise<string> {
         const all = watched.all().join('');
         await end();
@@ -59,12 +57,12 @@ async function open(t: TestContext) {
   return { run, inTerminal, keyFile, ada: callerOf(executor, 'ada') };
 }
 
-/** Not a word of them, neither whole nor as they were being typed. */
+/** No passphrase is shown, neither whole nor while it is typed. */
 function assertHidden(screen: string): void {
   assert.doesNotMatch(screen, /horse|stapled|altogether/);
 }
 
-test('a new passphrase is asked for twice, unseen, and two that differ seal nothing', { skip }, async (t) => {
+test('a new passphrase is entered twice, unseen, and two different entries seal nothing', { skip }, async (t) => {
   const { inTerminal, keyFile } = await open(t);
   const slip = inTerminal(['approver', 'seal']);
   await slip.until(/New passphrase:$/);
@@ -76,14 +74,14 @@ test('a new passphrase is asked for twice, unseen, and two that differ seal noth
   const seal = inTerminal(['approver', 'seal']);
   await seal.until(/New passphrase:$/);
   await seal.type(`${PASSPHRASE}\r`, /The same again:$/);
-  // A slip that is taken back is none.
+  // A corrected typing error is no error.
   await seal.type(`${PASSPHRASE}x\u007f\r`, /Sealed\. Without the passphrase the key in [\s\S]* answers nothing\./);
   assertHidden(await seal.seen());
   assert.match(keyFile(), /"sealed"/);
   assert.doesNotMatch(keyFile(), /"seed"/);
 });
 
-test('a sealed key asks after the yes, unseen; a wrong passphrase approves nothing and is told in a sentence', {
+test('a sealed key asks for its passphrase after the yes, unseen; a wrong passphrase approves nothing and is reported in one sentence', {
   skip,
 }, async (t) => {
   const { run, inTerminal, ada } = await open(t);

@@ -1,4 +1,4 @@
-/** A backup while alarms are set and ring; restored elsewhere; killed, out of room, and with files that are none. */
+/** A backup while alarms are set and fire; restored elsewhere; killed; on a full disk; and with invalid files. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -36,7 +36,7 @@ before(() => {
   env = { REVEILLE_BACKUP_PASSPHRASE_FILE: file };
 });
 
-/** Sets alarms one after another until it is told to stop; half of them ring while that goes on. */
+/** Sets alarms one after another until it is stopped; half of them fire meanwhile. */
 function setAlarms({ client }: Installation) {
   const acknowledged: string[] = [];
   let isOver = false;
@@ -56,7 +56,7 @@ function setAlarms({ client }: Installation) {
   return { acknowledged, stop };
 }
 
-/** Every string and key of the home's files that opens something. */
+/** Every string and key in the home's files that grants access. */
 function secretsIn(home: string): string[] {
   const names = ['secrets.json', 'executor-secrets.json', 'executor-admin.json'];
   const values = names.flatMap((name) => Object.values(JSON.parse(readFileSync(join(home, name), 'utf8')) as object));
@@ -68,7 +68,7 @@ const formsOf = (secret: string) => {
   return [Buffer.from(secret), ...raw, ...raw.map((bytes) => Buffer.from(bytes.toString('base64').slice(0, 40)))];
 };
 
-describe('reveille backup while alarms are set and ring', () => {
+describe('reveille backup while alarms are set and fire', () => {
   let house: Installation;
   let agent: Awaited<ReturnType<typeof startAgent>>;
   let file: string;
@@ -90,7 +90,7 @@ describe('reveille backup while alarms are set and ring', () => {
     await house.router.close();
   });
 
-  test('restored elsewhere, no acknowledged alarm is lost, and all ring', async (t) => {
+  test('a home restored elsewhere has every acknowledged alarm, and all of them fire', async (t) => {
     const home = join(folder, 'elsewhere');
     const { status, stderr } = await reveille(house.home.path, ['restore', file, '--home', home], { env });
     assert.equal(status, 0, stderr);
@@ -112,7 +112,7 @@ describe('reveille backup while alarms are set and ring', () => {
     assert.match(again, /in use by|is not empty/);
   });
 
-  test('no secret can be read in the file, which only its owner can open', () => {
+  test('no secret is readable in the file, and only its owner can open it', () => {
     const bytes = readFileSync(file);
     assert.equal(statSync(file).mode & 0o777, 0o600);
     const secrets = secretsIn(house.home.path);
@@ -121,7 +121,7 @@ describe('reveille backup while alarms are set and ring', () => {
     assert.ok(!bytes.includes('SQLite format') && !bytes.includes('wake_message'));
   });
 
-  test('--check says what is in it, with schema versions and sums', async () => {
+  test('--check reports the content, with schema versions and checksums', async () => {
     const { status, stdout } = await reveille(folder, ['backup', '--check', file, '--json'], { env });
     assert.equal(status, 0);
     const found = JSON.parse(stdout);
@@ -132,7 +132,7 @@ describe('reveille backup while alarms are set and ring', () => {
     assert.ok(!found.files.some(({ path }: { path: string }) => /run\.json|\.lock$|-wal$|approver/.test(path)));
   });
 
-  test('a damaged, cut off or foreign file, a wrong passphrase and a newer version write nothing', async () => {
+  test('a damaged, truncated or foreign file, a wrong passphrase and a newer version write nothing', async () => {
     const bytes = readFileSync(file);
     const target = join(folder, 'nothing');
     const wrong = join(folder, 'wrong-passphrase');
@@ -174,12 +174,12 @@ describe('reveille backup of a home at rest', () => {
     const workspace = join(home, 'neo', 'workspace');
     symlinkSync('./large', join(workspace, 'link'));
     symlinkSync(join(home, 'neo'), join(workspace, 'absolute'));
-    // A restore refuses what leads out of the home, so a backup has no such link.
+    // A restore refuses links that lead out of the home, so a backup has none.
     symlinkSync('/etc/hostname', join(workspace, 'outside'));
     writeFileSync(join(home, 'config.yaml'), `NEO_DATA_DIR: ${join(home, 'neo')}\nREVEILLE_LOG: warn\n`);
   });
 
-  test('killed in the middle it leaves nothing under its name, and the next one clears up', async () => {
+  test('a killed backup leaves no file under its name, and the next one cleans up', async () => {
     const file = join(folder, 'killed.backup');
     const child = spawn(process.execPath, [PROGRAM, 'backup', file], {
       env: { PATH: process.env.PATH, HOME: folder, REVEILLE_HOME: home, ...env },
@@ -211,7 +211,7 @@ describe('reveille backup of a home at rest', () => {
     assert.match(restored.stderr, /NEO_DATA_DIR.*was made a remark/);
   });
 
-  test('without room it says so and leaves nothing', async () => {
+  test('on a full disk the backup says so and leaves nothing', async () => {
     const file = join(folder, 'no-room.backup');
     const command = `ulimit -f 4096; exec "${process.execPath}" "${PROGRAM}" backup "${file}"`;
     const child = spawn('bash', ['-c', command], {
@@ -229,7 +229,7 @@ describe('reveille backup of a home at rest', () => {
     assert.ok(!readdirSync(home).some((entry) => entry.startsWith('.backup')));
   });
 
-  test('a home of a newer version, a full home, a short passphrase and a file within the home are refused', async () => {
+  test('a home of a newer version, a non-empty home, a short passphrase and a file within the home are refused', async () => {
     const newer = join(folder, 'newer-home');
     const file = join(folder, 'newer.backup');
     truncateSync(join(home, 'neo', 'workspace', 'large'), 0);
@@ -259,7 +259,7 @@ describe('reveille backup of a home at rest', () => {
     assert.match(nobody.stderr, /there is no installation in/);
   });
 
-  test("the approver's key is in it only when that is asked for, and never written over", async () => {
+  test("the approver's key is included only on request, and is never overwritten", async () => {
     const person = { ...env, REVEILLE_APPROVER_DIR: join(folder, 'approver'), REVEILLE_APPROVER_STORE: 'file' };
     const key = join(folder, 'approver', 'approver.json');
     const { loadOrMakeApprover } = await import('../../../src/cli/approver/approver-key.ts');

@@ -1,6 +1,6 @@
 /**
- * Talking to the agent as a person does: `reveille chat` in a real pseudo-terminal, over the public listener of a
- * running `reveille up`, with a model that follows a script and money that needs an approval.
+ * Chat with the agent: `reveille chat` in a real pseudo-terminal, over the public listener of a running `reveille up`.
+ * The model follows a script, and the money needs an approval.
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -27,10 +27,10 @@ import { balancesOf } from '../rail/executor-process.ts';
 
 const SIZE = { columns: 100, rows: 50 };
 const PAY = 'Transfer 25.00 EUR from alice to bob.';
-/** After so many milliseconds on the screen, a question can be answered. */
+/** A question accepts answers after this many milliseconds on the screen. */
 const SEEN_MS = 900;
 const ASKS = /Approve\? yes, no, d for details:$/;
-/** The prompt, and nothing typed. */
+/** The prompt, with nothing typed. */
 const AT_PROMPT = /\n>$/;
 
 const compiler: Script = (response, request) => {
@@ -98,7 +98,7 @@ async function startUp(t: TestContext, more: Record<string, string>) {
   return { home, env, run, done, terminal };
 }
 
-test('a person talks, approves, stops, leaves and goes on, here and from another home', {
+test('a person talks, approves, stops, leaves and continues, here and from another home', {
   skip: needs('script'),
 }, async (t) => {
   const parts: Record<string, Script> = { compiler, agent };
@@ -108,7 +108,7 @@ test('a person talks, approves, stops, leaves and goes on, here and from another
     ...{ EXECUTOR_MODEL: 'compiler', EXECUTOR_MODEL_BASE_URL: model.baseUrl },
   });
 
-  // What happens is told as it happens, in a terminal that was open before.
+  // Events appear as they happen, in a terminal that was opened before.
   const following = stayingReveille(t, home, ['log', '--follow', '--json'], { env });
   const chat = terminal([]);
   await chat.until(/(?:^|\n)>$/);
@@ -132,9 +132,9 @@ test('a person talks, approves, stops, leaves and goes on, here and from another
   assert.match(chat.text(), /Approved pay, signed by [0-9a-f]{16}…[\s\S]*✓ core_execute/);
   assert.deepEqual([balancesOf(home).alice, balancesOf(home).bob], ['4975.00', '1025.00']);
 
-  assert.doesNotMatch(chat.text(), /elsewhere/, 'who has answered here is not told of it as of another place');
+  assert.doesNotMatch(chat.text(), /elsewhere/, 'an answer given here is not shown as one from elsewhere');
 
-  // All of it can be read before a no.
+  // The whole call can be read before a no.
   await chat.type(`${PAY}\r`, ASKS);
   await chat.type('d\r', /-- Enter for more, q to end --$/);
   await chat.type('\r', ASKS);
@@ -144,7 +144,7 @@ test('a person talks, approves, stops, leaves and goes on, here and from another
   assert.match(chat.text(), /Denied pay, signed by [0-9a-f]{16}…/);
   assert.equal(balancesOf(home).alice, '4975.00');
 
-  // One question in two places: the first answer counts, and the other place is told whose it was.
+  // One question in two places: the first answer counts, and the other place shows who gave it.
   const latest = async () => JSON.parse((await done('intent', 'list', '--json')).split('\n')[0]!);
   const { conversation_id } = await latest();
   const other = terminal(['--conversation', conversation_id]);
@@ -172,7 +172,7 @@ test('a person talks, approves, stops, leaves and goes on, here and from another
   await chat.until(/elsewhere> good morning\nGood morning to you\.\n>$/);
   await other.end();
 
-  // Its turn comes at its own time; from here on what is said is the latest.
+  // Its turn comes at its own time; from here on it is the latest message.
   const told = () =>
     following.outcome.stdout
       .split('\n')
@@ -185,7 +185,7 @@ test('a person talks, approves, stops, leaves and goes on, here and from another
   assert.equal(ended, 0);
   const kinds = told().map(({ kind, status }) => [kind, status].filter(Boolean).join(' '));
   assert.deepEqual(new Set(kinds.filter((kind) => /^(?:rang|reply)$/.test(kind))).size, 2);
-  assert.equal(kinds.filter((kind) => kind === 'rang').length, 1, 'a ring is told once');
+  assert.equal(kinds.filter((kind) => kind === 'rang').length, 1, 'a fired alarm is shown once');
   assert.ok(kinds.indexOf('rang') < kinds.indexOf('reply'), kinds.join());
   assert.equal(kinds.filter((kind) => kind === 'task completed').length, 2, kinds.join());
   const answers = ['approved', 'denied', 'approved', 'denied'].map((status) => `approval ${status}`);
@@ -196,7 +196,7 @@ test('a person talks, approves, stops, leaves and goes on, here and from another
   assert.match(await done('log'), / approved {2}Transfer 25\.00 EUR from alice to bob\.: the step pay, by\s+\S+@\S+\n/);
   const rang = told().find(({ kind }) => kind === 'rang');
   assert.match(await done('alarm', 'show', rang.alarm_id), /Good morning to you\./, 'the reply is held');
-  // Only what came after an instant; and only what another agent did, which is a wake that nobody takes.
+  // Only events after a given time; and only from another agent, as a wake that no client receives.
   const after = new Date(Math.max(...told().map(({ at }) => Date.parse(at))) + 1).toISOString();
   assert.match(await done('log', '--since', after), /^Nothing has happened since/);
   const somebody = { MATRIX_USER_ID: 'somebody-else' };
@@ -213,7 +213,7 @@ test('a person talks, approves, stops, leaves and goes on, here and from another
   assert.equal(piped.status, 0, piped.stderr);
   const { reply, status } = JSON.parse(piped.stdout);
   assert.deepEqual([reply, status], ['You said good morning.', 'done']);
-  // What is said elsewhere in this conversation appears here too.
+  // A message from elsewhere in this conversation appears here too.
   await chat.until(/elsewhere> what did I say\nYou said good morning\.\n>$/);
   await chat.type('\u0004', /go on with: reveille chat --conversation \S+$/).catch(() => {});
   assert.match(chat.text(), /go on with: reveille chat --conversation/);
@@ -232,12 +232,12 @@ test('a person talks, approves, stops, leaves and goes on, here and from another
   const elsewhere = { REVEILLE_HOME: join(temporaryFolder(t), 'second'), REVEILLE_TOKEN: token };
   const second = terminal(['--last', '--router', public_url], elsewhere);
   await second.until(/(?:^|\n)>$/);
-  assert.match(second.text(), /You said good morning\./, 'it shows where it goes on');
+  assert.match(second.text(), /You said good morning\./, 'it shows where it continues');
   await second.type('what did I say\r', /You said good morning\.\n>$/);
   await done('machine', 'suspend', user_id);
   await second.until(/trying again\n>$/);
   await second.type('are you there\r', /\n> are you there$/);
-  assert.match(second.text(), /not sent: .*suspended/, 'it says why, and the line is kept');
+  assert.match(second.text(), /not sent: .*suspended/, 'it gives the reason, and the line is kept');
   await done('machine', 'restore', user_id);
   await second.type('\r', /Good morning to you\.\n(?:.*there again\n)?>$/);
   await second.end();
@@ -247,7 +247,7 @@ test('a person talks, approves, stops, leaves and goes on, here and from another
   assert.match(wrong.stderr, /does not take this credential/);
 });
 
-test('without a model, and while the machine does not come up, that is said, and what is typed stays', async (t) => {
+test('without a model, and while the machine does not start, the reason is shown, and typed text is kept', async (t) => {
   const manifest = join(temporaryFolder(t), 'agent.json');
   const whole = JSON.stringify({ servers: [] });
   writeFileSync(manifest, whole);

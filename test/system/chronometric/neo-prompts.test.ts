@@ -14,7 +14,7 @@ const PROGRAM = join(import.meta.dirname, '..', '..', '..', 'bin', 'reveille.mjs
 const TOKEN = 'the-daemon-token-of-this-neo';
 const LIMIT_MS = 20_000;
 
-test('what a person says to Neo is a prompt, what an alarm says is none, and neither waits for chronometric', async (t) => {
+test("a person's message to Neo is a prompt, an alarm's is not, and neither waits for chronometric", async (t) => {
   const home = temporaryFolder(t);
   const env = { PATH: process.env.PATH, HOME: home, REVEILLE_HOME: home, TZ: 'Europe/Berlin', NEO_MANIFEST: 'none' };
   const neo = spawn(process.execPath, [PROGRAM, 'neo', '--port', '0', '--json'], {
@@ -46,9 +46,9 @@ test('what a person says to Neo is a prompt, what an alarm says is none, and nei
   await say({ message: 'good morning' });
   await eventually('the prompt is told', () => state.lastPromptAt() !== undefined, LIMIT_MS);
   const first = state.lastPromptAt()!;
-  assert.ok(first >= before, 'the wake was none');
+  assert.ok(first >= before, 'the wake was no prompt');
 
-  // A folder that cannot be made any more: the prompt is accepted all the same.
+  // A folder that can no longer be created: the prompt is accepted all the same.
   state.close();
   rmSync(dataDir, { recursive: true });
   writeFileSync(dataDir, 'a file where a folder should be');

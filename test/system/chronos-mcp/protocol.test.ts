@@ -46,7 +46,7 @@ test('server/discover and tools/list of 2026-07-28 are answered while chronosd i
   }
 });
 
-test('a client that finds the version out by itself can call tools', async () => {
+test('a client that detects the version itself can call tools', async () => {
   const client = new Client({ name: 'test', version: '0' }, { versionNegotiation: { mode: 'auto' } });
   await client.connect(new StdioClientTransport({ ...mcpCommand(NOBODY), stderr: 'ignore' }));
   try {
@@ -58,7 +58,7 @@ test('a client that finds the version out by itself can call tools', async () =>
   }
 });
 
-test('stdout carries nothing but MCP, and what goes wrong is logged on stderr', async () => {
+test('stdout carries nothing but MCP, and faults are logged on stderr', async () => {
   mcp = spawnMcp(NOBODY);
   await mcp.initialize();
   const { answer } = await mcp.request('tools/call', '{"name":"alarm_list","arguments":{}}');
@@ -72,7 +72,7 @@ test('stdout carries nothing but MCP, and what goes wrong is logged on stderr', 
   assert.ok(logged.some(({ tool, code }) => tool === 'alarm_list' && code === 'unavailable'));
 });
 
-test('a wrong variable stops the start with its name', async () => {
+test('a wrong variable stops the start and is named', async () => {
   mcp = spawnMcp({ MATRIX_CHRONOS_TIMEOUT_MS: 'soon' });
   await assert.rejects(mcp.initialize(), /MATRIX_CHRONOS_TIMEOUT_MS must be a whole number/);
 });

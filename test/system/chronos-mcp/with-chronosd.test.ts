@@ -90,7 +90,7 @@ describe('the client and the tools with a real chronosd', () => {
     assert.equal((await client.getAlarm(set.data.id)).status, 'cancelled');
   });
 
-  test('what only chronosd can judge comes back in its words', async () => {
+  test('an error that only chronosd can detect is returned in its words', async () => {
     const cases: [args: string, says: RegExp][] = [
       ['{"kind":"once","wake_message":"x"}', /delay_seconds or fire_at/],
       ['{"kind":"once","wake_message":"x","delay_seconds":5,"fire_at":"2999-01-01T00:00:00Z"}', /exclude each other/],
@@ -105,7 +105,7 @@ describe('the client and the tools with a real chronosd', () => {
     }
   });
 
-  test('pages are walked with the cursor', async () => {
+  test('pages are read with the cursor', async () => {
     for (const n of [1, 2, 3]) await client.createAlarm({ kind: 'once', wake_message: `${n}`, delay_seconds: HOUR });
     const first = await callTool('alarm_list', '{"status":"active","limit":2}');
     assert.equal(first.data.count, 2);
@@ -128,7 +128,7 @@ describe('the client and the tools with a real chronosd', () => {
     await assert.rejects(client.redriveAlarm(id), { code: 'conflict' });
   });
 
-  test('keys are listed, enrolled and revoked, and a revoked one stops working at once', async () => {
+  test('keys are listed, enrolled and revoked, and a revoked key stops working at once', async () => {
     const { agents } = await client.listAgents();
     assert.deepEqual(
       agents.map(({ label, source }) => [label, source]),
@@ -148,7 +148,7 @@ describe('the client and the tools with a real chronosd', () => {
     await assert.rejects(other.listAlarms(), { name: 'ReveilleError' });
   });
 
-  test('health and readiness are told without any token', async () => {
+  test('health and readiness are reported without a token', async () => {
     const plain = createChronosClient({ url: chronosd.url, token: 'unused' });
     assert.equal((await plain.health()).status, 'ok');
     assert.equal((await plain.ready()).status, 'ready');

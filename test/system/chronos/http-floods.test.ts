@@ -1,4 +1,4 @@
-/** One transport token, ever new owners: what is bounded, and what those who behave see meanwhile. */
+/** One transport token, ever new owners: the bounds, and the effect on well-behaved clients meanwhile. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { FloodBounds } from '../../../src/chronos/http/floods.ts';
@@ -46,7 +46,7 @@ const someone = (label: string) => agentIdentity(label, generateKey());
 const create = (bench: Bench, principal: string, body: object = ALARM) =>
   bench.call('POST', '/v1/alarms', { body, principal });
 
-test('creates of one owner are bounded, and leave room for others; a minute later there is more', async (t) => {
+test('creates of one owner are bounded, and leave capacity for others; a minute later there is more', async (t) => {
   const refused: string[] = [];
   const bench = await createHttpBench(t, {
     floods: bounds({ creates: { perMinute: 3, inAll: 1000 } }),
@@ -63,13 +63,13 @@ test('creates of one owner are bounded, and leave room for others; a minute late
     /CREATES/,
   );
   const cancelled = await bench.call('DELETE', `/v1/alarms/${alarms[0]!.id}`, { principal: ada });
-  assert.equal(cancelled.status, 200, 'cancelling is always let through');
+  assert.equal(cancelled.status, 200, 'cancelling is always admitted');
   await bench.clock.advance(20_000);
   assert.equal((await create(bench, ada)).status, 200);
   assert.deepEqual(refused, ['creates', 'creates']);
 });
 
-test('a flood of new owners cannot use up what is kept for those who were there before', async (t) => {
+test('a flood of new owners cannot exhaust the share that is reserved for earlier owners', async (t) => {
   const bench = await createHttpBench(t, {
     floods: bounds({ creates: { perMinute: 5, inAll: 20 } }),
     auth: { principalTtlSeconds: 86_400 },
@@ -85,7 +85,7 @@ test('a flood of new owners cannot use up what is kept for those who were there 
   for (let n = 0; n < 5; n++) assert.equal((await create(bench, old)).status, 200);
 });
 
-test('new owners are bounded by the hour, whatever is asked in their name', async (t) => {
+test('new owners are bounded by the hour, for all kinds of requests', async (t) => {
   const bench = await createHttpBench(t, { floods: bounds({ pins: { perHour: 2, keysInAll: 10 } }) });
   const known = someone('known');
   assert.equal((await prove(bench, known)).status, 200);
@@ -94,7 +94,7 @@ test('new owners are bounded by the hour, whatever is asked in their name', asyn
   assert.equal((await prove(bench, known)).status, 200);
 });
 
-test('challenges of names that nobody knows share one bound, and those who are known have their own', async (t) => {
+test('challenges of unknown names share one bound, and known names have their own', async (t) => {
   const bench = await createHttpBench(t, { floods: bounds({ challenges: { perMinute: 6, inAll: 1000 } }) });
   const known = someone('known');
   assert.equal((await prove(bench, known)).status, 200);
@@ -102,7 +102,7 @@ test('challenges of names that nobody knows share one bound, and those who are k
     bench.call('POST', '/v1/agent/auth/challenge', { body: { did: someone(`invented-${n}`).did } });
   const answers = [];
   for (let n = 0; n < 10; n++) answers.push(await ask(n));
-  // Challenge and answer of the one who is known now were a stranger's.
+  // Challenge and answer of the now known client counted as those of an unknown one.
   assert.equal(answers.filter(({ ok }) => ok).length, 4);
   assertRefused(answers.at(-1)!, /CHRONOS_CHALLENGES_PER_MINUTE\)/);
   assert.equal((await prove(bench, known)).status, 200);
@@ -118,7 +118,7 @@ test('triggers are bounded', async (t) => {
   assertRefused(await trigger(), /CHRONOS_TRIGGERS_PER_MINUTE/);
 });
 
-test('whoever sets and cancels for ever is not refused and fills nothing; whoever only sets is', async (t) => {
+test('a client that sets and cancels for ever is not refused and fills nothing; one that only sets is refused', async (t) => {
   const stored = { maxActive: 100, maxStored: 3, maxBytes: 1e9, maxTriggers: 10 };
   const bench = await createHttpBench(t, { floods: bounds({ stored }) });
   const { token } = (await prove(bench, someone('ada'))).data;
@@ -163,7 +163,7 @@ test('when the store fills up, new owners are refused first, and each known one 
   assert.equal((await create(bench, old, long)).status, 200);
 });
 
-test('a gate fills up steadily, keeps its floors, and forgets clients that are quiet', async () => {
+test('a limiter fills steadily, keeps its floors, and forgets idle clients', async () => {
   const clock = new ManualClock();
   const gate = new Gate({ perMinute: 0, inAll: 8 }, clock);
   const passes = (standing: 'fresh' | 'known' | 'enrolled') => {

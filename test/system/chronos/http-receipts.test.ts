@@ -16,7 +16,7 @@ const KEYS = new Map([
 ]);
 const UNKNOWN = 'this user has no such fire, or it has been forgotten';
 
-/** A bench whose router knows the machines of ada and eve, and counts how often it is asked. */
+/** A bench whose router knows the machines of ada and eve, and counts its queries. */
 async function benchWithKeys(t: Parameters<typeof createHttpBench>[0]) {
   const asked: string[] = [];
   const bench = await createHttpBench(t, {
@@ -29,7 +29,7 @@ async function benchWithKeys(t: Parameters<typeof createHttpBench>[0]) {
   return { ...bench, asked };
 }
 
-/** An alarm of ada's that has rung: its wake was accepted. */
+/** An alarm of ada's that has fired: its wake was accepted. */
 async function rungFire(bench: Bench) {
   const ada = await bench.agent('ada');
   const id = await ada.set({ delay_seconds: 60 });
@@ -68,7 +68,7 @@ type PostChange = {
   sent?: string;
 };
 
-/** Posts as a machine does, but for what is changed. */
+/** Posts as a machine does, with the given changes. */
 function post(bench: Bench, fireId: string, body: object | string, change: PostChange = {}): Promise<Answer> {
   const text = typeof body === 'string' ? body : JSON.stringify(body);
   const signed = webhookSigner(change.key ?? ADA_KEY)({
@@ -96,7 +96,7 @@ const finished = (at: number, more: object = { ok: true }) => ({
   ...more,
 });
 
-test('what the machine reports stands beside the attempt, and a repetition changes nothing', async (t) => {
+test('the report of a machine is stored with the attempt, and a repetition changes nothing', async (t) => {
   const bench = await benchWithKeys(t);
   const { ada, id, fireId, now } = await rungFire(bench);
   const fires = async () => (await ada.call('GET', `/v1/alarms/${id}/fires`)).data.fires;
@@ -127,7 +127,7 @@ test('what the machine reports stands beside the attempt, and a repetition chang
   assert.deepEqual(bench.asked, ['ada']);
 });
 
-test('a turn whose outcome cannot be found out is finished and neither ok nor failed', async (t) => {
+test('a turn whose outcome cannot be determined is finished and neither ok nor failed', async (t) => {
   const bench = await benchWithKeys(t);
   const { ada, id, fireId, now } = await rungFire(bench);
   await post(bench, fireId, { user_id: 'ada', receipts: [finished(now + 1, { error: 'nobody saw its end' })] });
@@ -139,7 +139,7 @@ test('a turn whose outcome cannot be found out is finished and neither ok nor fa
   });
 });
 
-test('nothing is believed without the signature of the very machine, for this very fire, now', async (t) => {
+test('a report needs a signature of this machine, for this fire, now', async (t) => {
   const bench = await benchWithKeys(t);
   const { ada, id, fireId, now } = await rungFire(bench);
   const body = { user_id: 'ada', receipts: [started(now)] };
@@ -163,7 +163,7 @@ test('nothing is believed without the signature of the very machine, for this ve
   assert.equal(fires[0]!.turn, undefined);
 });
 
-test("another user's fire and one that does not exist are answered alike", async (t) => {
+test("another user's fire and one that does not exist get the same answer", async (t) => {
   const bench = await benchWithKeys(t);
   const { fireId, now } = await rungFire(bench);
   const eve = { user_id: 'eve', receipts: [started(now)] };
@@ -180,7 +180,7 @@ test("another user's fire and one that does not exist are answered alike", async
     refused(await post(bench, unknown, ada), 404, 'not_found');
 });
 
-test('the router is not asked about fires that do not exist, however many users are named', async (t) => {
+test('the router is not queried about fires that do not exist, however many users are named', async (t) => {
   const bench = await benchWithKeys(t);
   const { fireId, now } = await rungFire(bench);
   const receipts = [started(now)];
@@ -195,7 +195,7 @@ test('the router is not asked about fires that do not exist, however many users 
   assert.deepEqual(bench.asked, ['ada']);
 });
 
-test('what is no receipt is refused, with what is wrong', async (t) => {
+test('an invalid turn report is refused, with its fault', async (t) => {
   const bench = await benchWithKeys(t);
   const { fireId, now } = await rungFire(bench);
   const receipts = (...given: object[]) => ({ user_id: 'ada', receipts: given });
@@ -217,7 +217,7 @@ test('what is no receipt is refused, with what is wrong', async (t) => {
   assert.deepEqual(bench.asked, []);
 });
 
-test('while the router is away nobody is refused: receipts are to come again', async (t) => {
+test('while the router is away no machine is refused: turn reports are to be repeated', async (t) => {
   let away = true;
   const bench = await createHttpBench(t, {
     async askKeys() {

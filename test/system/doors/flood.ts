@@ -1,7 +1,7 @@
 /**
- * `node test/doors/flood.ts [program]`: what hostile connections cost a chronosd, and what a client that behaves sees
- * meanwhile. Prints a row of Markdown for each flood. `program` is the `reveille` to measure, so that an older version
- * can be held beside this one.
+ * `node test/doors/flood.ts [program]`: the cost of hostile connections for a chronosd, and the latency of a
+ * well-behaved client meanwhile. Prints a row of Markdown for each flood. `program` is the `reveille` to measure, so
+ * that an older version can be compared with this one.
  */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';

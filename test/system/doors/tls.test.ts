@@ -26,7 +26,7 @@ async function served(t: TestContext, files: Certificate, log = silentLogger) {
   return server;
 }
 
-/** Common name of what a server shows, without trusting it. */
+/** Common name of a server's certificate, without trusting it. */
 async function shown(port: number): Promise<string> {
   const socket: TLSSocket = tlsConnect({ port, host: '127.0.0.1', rejectUnauthorized: false });
   await once(socket, 'secureConnect');
@@ -35,7 +35,7 @@ async function shown(port: number): Promise<string> {
   return String(CN);
 }
 
-test('a renewed certificate is served without a restart, and a broken one is not taken', async (t) => {
+test('a renewed certificate is served without a restart, and a broken one is ignored', async (t) => {
   const folder = temporaryFolder(t);
   const ours = await makeAuthority(folder, 'ours');
   const [first, second] = [await ours.issue(), await ours.issue()];
@@ -57,7 +57,7 @@ test('a renewed certificate is served without a restart, and a broken one is not
   while ((await shown(server.port)) !== 'ours 2') await pause(20);
 });
 
-test('what is no TLS on a TLS port is closed, as is a handshake that never ends, and the server goes on', async (t) => {
+test('non-TLS data on a TLS port is closed, as is a handshake that never ends, and the server continues', async (t) => {
   const folder = temporaryFolder(t);
   const server = await served(t, await (await makeAuthority(folder, 'ours')).issue());
   for (const bytes of ['GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n', '', '\x16\x03\x01']) {
@@ -72,7 +72,7 @@ test('what is no TLS on a TLS port is closed, as is a handshake that never ends,
   assert.equal(await shown(server.port), 'ours 1');
 });
 
-test('a certificate of another authority, and one that has ended, are refused by name', async (t) => {
+test('a certificate of another authority, and an expired one, are refused by name', async (t) => {
   const folder = temporaryFolder(t);
   const [ours, theirs] = [await makeAuthority(folder, 'ours'), await makeAuthority(folder, 'theirs')];
   const home = join(folder, 'home');
@@ -99,7 +99,7 @@ test('a certificate of another authority, and one that has ended, are refused by
   assert.match(wrong.stderr, /REVEILLE_TLS_CA must name a file of certificates in PEM/);
 });
 
-test('an alarm goes over TLS all the way: command, chronosd, router, daemon and back, with an authority of our own', async (t) => {
+test('an alarm uses TLS on every hop: command, chronosd, router, daemon and back, with a private authority', async (t) => {
   const folder = temporaryFolder(t);
   const ours = await makeAuthority(folder, 'ours');
   const home = join(folder, 'home');
@@ -157,7 +157,7 @@ test('an alarm goes over TLS all the way: command, chronosd, router, daemon and 
   assert.equal(shownAlarm.fires?.[0]?.turn?.ok, true);
 });
 
-test('the rail goes over TLS: a task is handed to an executor and read back, and without the authority it is not', async (t) => {
+test('the rail uses TLS: a task is submitted to an executor and read back, and without the authority it is not', async (t) => {
   const folder = temporaryFolder(t);
   const ours = await makeAuthority(folder, 'ours');
   const { certificate, key } = await ours.issue();

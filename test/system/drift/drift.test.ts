@@ -1,6 +1,6 @@
 /**
- * Manifest, registry and skill that disagree, found by each daemon before it says that it is ready: in processes, from a
- * copy of the package whose files have drifted.
+ * Manifest, registry and skill that disagree, found by each daemon before it reports ready: in processes, from a copy
+ * of the package whose files have drifted.
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -26,7 +26,7 @@ after(() => owner.end());
 
 const SECRET = 'a-secret-of-the-tests';
 
-/** Starts a command of the copy. What it compiles stays there. */
+/** Starts a command of the copy. Its compile cache stays there. */
 const start = (words: string[], env: Record<string, string>) =>
   spawn(process.execPath, [join(copy, 'bin', 'reveille.mjs'), ...words], {
     env: {
@@ -39,7 +39,7 @@ const start = (words: string[], env: Record<string, string>) =>
     stdio: ['ignore', 'pipe', 'pipe'],
   });
 
-/** Runs a command of the copy to its end, which is to come at once. */
+/** Runs a command of the copy to its end, which must come at once. */
 async function run(words: string[], env: Record<string, string> = {}) {
   const child = start(words, env);
   const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
@@ -47,7 +47,7 @@ async function run(words: string[], env: Record<string, string> = {}) {
   return { status: await ended, said: out + err };
 }
 
-/** Changes a file of the copy for as long as something runs. */
+/** Changes a file of the copy while a function runs. */
 async function drifted<T>(file: string, change: (text: string) => string, use: () => Promise<T>): Promise<T> {
   const path = join(copy, file);
   const text = readFileSync(path, 'utf8');
@@ -89,7 +89,7 @@ describe('drift is found before anything is ready', () => {
     );
   });
 
-  test('in a registry: another definition behind the same names, which the pins tell', async () => {
+  test('in a registry: another definition behind the same names, which the pins detect', async () => {
     const { status, said } = await drifted(
       'src/chronos-mcp/chronos-tools.json',
       (text) => text.replace('"description": "', '"description": "Now. '),
@@ -99,7 +99,7 @@ describe('drift is found before anything is ready', () => {
     assert.match(said, /server "chronos": "alarm_\w+" has another description or schema than the pinned one/);
   });
 
-  test('in a skill: each tool that the manifest does not have, with its line', async () => {
+  test('in a skill: each tool that is missing in the manifest, with its line', async () => {
     const skill = join(copy, 'skills', 'assistant', 'SKILL.mtx');
     const { status, said } = await drifted(
       'skills/assistant/SKILL.mtx',
@@ -115,7 +115,7 @@ describe('drift is found before anything is ready', () => {
       assert.ok(said.includes(words), said);
   });
 
-  test('in a file that is not its own: without it the proxy would not start, and the agent have no alarms', async () => {
+  test('in a required file: without it the proxy would not start, and the agent have no alarms', async () => {
     const ends = await drifted(
       'skills/assistant/SKILL.mtx',
       (text) => text.replace('alarm_list@0.1.0', 'alarm_ls@0.1.0'),
@@ -139,7 +139,7 @@ describe('drift is found before anything is ready', () => {
     assert.match(said, /"accounts" is/);
   });
 
-  test('a server that cannot start is no drift: Neo says so and goes on', async () => {
+  test('a server that cannot start is not drift: Neo reports it and continues', async () => {
     const folder = join(home, 'lame');
     mkdirSync(folder);
     const manifest = join(folder, 'm.json');

@@ -23,10 +23,10 @@ const token = SECRETS.CHRONOS_TOKEN;
 
 const owner = { after };
 const home = temporaryFolder(owner);
-/** Told when chronosd has made an alarm whose answer is withheld; `undefined` while answers go through. */
+/** Called when chronosd has created an alarm whose answer is withheld; `undefined` while answers pass. */
 let withheld: (() => void) | undefined;
 
-/** In front of chronosd: passes everything on, and may keep the answer to a new alarm for itself. */
+/** A proxy before chronosd: forwards everything, and may withhold the answer to a new alarm. */
 function startDoor(target: string): Promise<string> {
   const server = createServer((request, response) => {
     void (async () => {
@@ -81,7 +81,7 @@ type Ended = {
   result?: { nodes: Record<string, { result: Record<string, unknown> }> };
 };
 
-/** Submits a plan of one call after the other, and waits for its end. */
+/** Submits a plan of sequential calls, and waits for its end. */
 async function carriedOut(user: string, ...calls: [tool: string, args: object][]): Promise<Ended & { id: string }> {
   const nodes = calls.map(([tool, args], at) => ({ id: `n${at}`, kind: 'call', tool: `chronos/${tool}`, args }));
   const plan = { id: 'all', kind: 'sequence', nodes };
@@ -102,14 +102,14 @@ function ended(user: string, id: string): Promise<Ended> {
 
 const inAnHour = { kind: 'once', delay_seconds: 3600, wake_message: 'Look whether it arrived.' };
 
-/** Lets the key in that the executor has for a user, as its refusal says. */
+/** Enrols the executor's key for a user, as its refusal says. */
 async function enrol(user: string): Promise<void> {
   const { publicKeyHex } = readKeyFile(join(home, 'executor', 'agent-keys', `${user}.key`));
   const admin = createChronosClient({ url, token, adminToken: SECRETS.CHRONOS_ADMIN_TOKEN });
   await admin.enrollAgent({ label: user, public_key: publicKeyHex });
 }
 
-test('a plan sets, lists and cancels alarms of its user, with a key of that user alone, which an operator lets in', async () => {
+test('a plan sets, lists and cancels alarms of its user, with a key of that user alone, which an operator enrols', async () => {
   const refused = await carriedOut('alice', ['alarm_set', inAnHour]);
   assert.equal(refused.status, 'failed');
   assert.match(refused.error!.message, /reveille agent enroll --label alice --public-key [0-9a-f]{64}/);
@@ -136,7 +136,7 @@ test('a plan sets, lists and cancels alarms of its user, with a key of that user
   );
   assert.deepEqual([first?.wake_message, first?.conversation_id], [inAnHour.wake_message, 'rent']);
   assert.equal((done.result!.nodes.n1!.result as { count: number }).count, 1);
-  // Each user's key is another one, and none of them is the one that signs receipts.
+  // Each user has a different key, and none of them is the one that signs receipts.
   await carriedOut('bob', ['alarm_list', {}]);
   const keys = ['alice', 'bob'].map(
     (user) => readKeyFile(join(home, 'executor', 'agent-keys', `${user}.key`)).publicKeyHex,
@@ -145,7 +145,7 @@ test('a plan sets, lists and cancels alarms of its user, with a key of that user
   assert.equal(new Set([...keys, receipt.public_key]).size, 3);
 });
 
-test('no argument of a plan makes an alarm somebody else’s, or reaches one', async () => {
+test('no argument of a plan creates or reaches an alarm of another user', async () => {
   const alice = agentOf('mallory-victim');
   const { id: theirs } = await alice.createAlarm({ kind: 'once', delay_seconds: 3600, wake_message: 'mine' });
   await carriedOut('mallory', ['alarm_list', {}]);
@@ -177,7 +177,7 @@ test('no argument of a plan makes an alarm somebody else’s, or reaches one', a
   );
 });
 
-test('an executor that is killed while an alarm is being set sets one alarm, and goes on', async () => {
+test('an executor that is killed while it sets an alarm sets one alarm, and continues', async () => {
   await carriedOut('carol', ['alarm_list', {}]);
   await enrol('carol');
   const made = new Promise<void>((resolve) => {

@@ -19,7 +19,7 @@ async function open(t: TestContext) {
   const folder = temporaryFolder(t);
   const executor = await startedExecutor(t, folder);
   const home = join(folder, 'home');
-  /** A command line of somebody whose key is in a folder of its own. */
+  /** A command line of a user whose key is in a folder of its own. */
   const at =
     (computer: string) =>
     (words: string[], more: Record<string, string> = {}, input?: string): Promise<Outcome> =>
@@ -44,7 +44,7 @@ function done({ status, stdout, stderr }: Outcome): string {
   return stdout;
 }
 
-test('a key is made and enrolled, put under a passphrase, and answers nothing without it', async (t) => {
+test('a key is created and enrolled, sealed with a passphrase, and answers nothing without it', async (t) => {
   const { desk, keyFile, ada, folder } = await open(t);
   assert.equal((await desk(['approver', 'show'])).status, 1);
   done(await desk(['approver', 'enroll', '--name', 'ada at her desk']));
@@ -61,7 +61,7 @@ test('a key is made and enrolled, put under a passphrase, and answers nothing wi
   assert.match(short.stderr, /at least 8 characters/);
   done(await desk(['approver', 'seal'], {}, `${PASSPHRASE}\n`));
   const sealed = readFileSync(keyFile('desk'), 'utf8');
-  assert.ok(!sealed.includes(seed), 'nothing of it is left in the open');
+  assert.ok(!sealed.includes(seed), 'none of it stays unsealed');
   assert.deepEqual(readdirSync(join(folder, 'desk')), ['approver.json']);
   assert.equal(JSON.parse(sealed).public_key, approver);
 
@@ -87,7 +87,7 @@ test('a key is made and enrolled, put under a passphrase, and answers nothing wi
   assert.match((await desk(['approver', 'show'])).stderr, /is damaged and was left as it is/);
 });
 
-test('a second computer asks, one that stands vouches, and either can end the other but not the last', async (t) => {
+test('a second computer asks, an enrolled one vouches, and either can revoke the other but not the last', async (t) => {
   const { desk, at, folder, ada } = await open(t);
   const laptop = at('laptop');
   done(await desk(['approver', 'enroll']));
@@ -121,7 +121,7 @@ test('a second computer asks, one that stands vouches, and either can end the ot
   assert.equal((await ada.state(id)).status, 'awaiting_approval');
 });
 
-test('a lost key is reset on the stopped executor’s own folder, and every list says so', async (t) => {
+test('a lost key is reset in the stopped executor’s own folder, and every list shows it', async (t) => {
   const { desk, at, executor, folder } = await open(t);
   done(await desk(['approver', 'enroll']));
   const data = { EXECUTOR_DATA_DIR: join(folder, 'executor') };
@@ -137,7 +137,7 @@ test('a lost key is reset on the stopped executor’s own folder, and every list
   assert.match((await desk(['approver', 'enroll'], env)).stderr, /was revoked for ada|word/);
 });
 
-/** A `secret-tool` of these tests: it keeps what it is given in a file, or behaves as it is told. */
+/** A `secret-tool` of these tests: it stores its input in a file, or behaves as the test sets. */
 function secretTool(folder: string, script: string): Record<string, string> {
   const bin = join(folder, 'bin');
   mkdirSync(bin, { recursive: true });
@@ -151,7 +151,7 @@ function secretTool(folder: string, script: string): Record<string, string> {
   };
 }
 
-test('the system’s store of keys is used where it answers, and the file where it hangs or fails', {
+test('the system’s key store is used where it answers, and the file where it hangs or fails', {
   skip: process.platform !== 'linux',
 }, async (t) => {
   const { at, folder, keyFile } = await open(t);
@@ -166,8 +166,15 @@ test('the system’s store of keys is used where it answers, and the file where 
   assert.deepEqual([record.keyring, record.seed], ['secret-service', undefined]);
   const seed = readFileSync(kept, 'utf8');
   assert.match(seed, /^[0-9a-f]{64}$/);
-  assert.ok(!readFileSync(join(folder, 'argv'), 'utf8').includes(seed), 'it is no argument, which others could read');
-  assert.doesNotMatch(readFileSync(join(folder, 'seen'), 'utf8'), /REVEILLE_|TOKEN/, 'it gets nothing of ours');
+  assert.ok(
+    !readFileSync(join(folder, 'argv'), 'utf8').includes(seed),
+    'it is not an argument, which others could read',
+  );
+  assert.doesNotMatch(
+    readFileSync(join(folder, 'seen'), 'utf8'),
+    /REVEILLE_|TOKEN/,
+    'it gets none of the executor’s variables',
+  );
   done(await desk(['approver', 'seal'], works, `${PASSPHRASE}\n`));
   assert.throws(() => statSync(kept), { code: 'ENOENT' });
 
@@ -210,7 +217,7 @@ test('a submitter is added, listed and revoked, and its token is shown once', as
   );
 });
 
-test('a passkey that a page has made is let in from the command line, listed with its address, and revoked', async (t) => {
+test('a passkey from a page is enrolled on the command line, listed with its address, and revoked', async (t) => {
   const { executor, desk, folder, ada } = await open(t);
   done(await desk(['approver', 'enroll']));
   const passkey = testPasskey();

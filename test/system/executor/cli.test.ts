@@ -37,7 +37,7 @@ async function open(t: TestContext) {
   return { folder, executor, run, submit, file, ada: callerOf(executor, 'ada') };
 }
 
-test('a task is submitted, looked at, approved by its digest, followed to its end, and proved by hand', async (t) => {
+test('a task is submitted, inspected, approved by its digest, followed to its end, and proved by hand', async (t) => {
   const { folder, run, file, ada } = await open(t);
   const submitted = await run(['submit', '--json-file', file, '--idempotency-key', 'k']);
   assert.equal(submitted.status, 0, submitted.stderr);
@@ -51,7 +51,7 @@ test('a task is submitted, looked at, approved by its digest, followed to its en
   assert.equal(JSON.parse(listed.stdout).intent_id, id);
 
   const asked = await run(['approve', id]);
-  assert.equal(asked.status, 2, 'nobody is there to say yes');
+  assert.equal(asked.status, 2, 'no approver is there to say yes');
   assert.match(asked.stderr, /--displayed-sha256/);
   const wrong = await run(['approve', id, '--call-sha256', 'f'.repeat(64)]);
   assert.equal(wrong.status, 1);
@@ -59,7 +59,7 @@ test('a task is submitted, looked at, approved by its digest, followed to its en
   assert.equal((await ada.state(id)).status, 'awaiting_approval');
   const approved = await run(['approve', id, 'pay', '--displayed-sha256', question, '--call-sha256', call.call_sha256]);
   assert.equal(approved.status, 0, approved.stderr);
-  assert.ok(approved.stdout.includes('"amount": "12.50"'), 'what is approved is shown');
+  assert.ok(approved.stdout.includes('"amount": "12.50"'), 'the approved call is shown');
   const watched = await run(['watch', id]);
   assert.equal(watched.status, 0);
   assert.match(watched.stdout, /completed/);
@@ -75,7 +75,7 @@ test('a task is submitted, looked at, approved by its digest, followed to its en
   const verified = await reveille(join(folder, 'elsewhere'), check!.split(' '));
   assert.equal(verified.status, 0, verified.stdout + verified.stderr);
   const over = await run(['receipt', id, '--output', receipt]);
-  assert.equal(over.status, 1, 'a file that is there is left as it is');
+  assert.equal(over.status, 1, 'an existing file is left unchanged');
   assert.match(over.stderr, /is there already; name a new file/);
   assert.ok(statSync(receipt).size > 0);
 });
@@ -105,7 +105,7 @@ test('an intent can be named by the beginning of its id, which the list shows', 
   assert.equal((await ada.state(first)).status, 'awaiting_approval');
 });
 
-test('a denied step is not carried out, and watching it ends with 1', async (t) => {
+test('a denied step is not executed, and watching it ends with 1', async (t) => {
   const { folder, run, submit, ada } = await open(t);
   const id = await submit();
   await ada.waiting(id);
@@ -119,7 +119,7 @@ test('a denied step is not carried out, and watching it ends with 1', async (t) 
   const told = new Intl.DateTimeFormat('en-GB', { timeZone: 'Europe/Berlin', timeStyle: 'medium' }).format(
     Date.parse(ended_at),
   );
-  assert.equal(ended, told, 'the time of the record, not of the look');
+  assert.equal(ended, told, 'the time of the record, not of the query');
   assert.match(watched.stdout, /not this month|denied/);
   assert.match((await run(['show', id])).stdout, /status +denied\n/);
   assert.match((await run(['list', '--status', 'denied'])).stdout, / denied +/);
@@ -130,9 +130,7 @@ test('a denied step is not carried out, and watching it ends with 1', async (t) 
   assert.match(verified.stdout, /ended +denied at [^\n]*: ada denied the call/);
 });
 
-/**
- * Between the commands and an executor: what changes something arrives there, and its answer is lost on the way back.
- */
+/** A proxy between the commands and an executor: changes arrive there, and their answers are lost on the way back. */
 async function lossy(t: TestContext, port: number): Promise<number> {
   const server = createServer((request, response) => {
     const { method, url, headers } = request;
@@ -152,7 +150,7 @@ async function lossy(t: TestContext, port: number): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-test('a task in words without a model is refused at once, with what to set, and leaves nothing behind', async (t) => {
+test('a text task without a model is refused at once, with the missing setting, and leaves nothing behind', async (t) => {
   const { run } = await open(t);
   const refused = await run(['submit', 'Pay bob 25 EUR']);
   assert.deepEqual([refused.status, refused.stdout], [1, '']);
@@ -161,7 +159,7 @@ test('a task in words without a model is refused at once, with what to set, and 
   assert.doesNotMatch((await run(['list'])).stdout, /Pay bob/);
 });
 
-test('where the answer is lost, it is said that it may have been taken, and what is repeated as told is one intent', async (t) => {
+test('where the answer is lost, the message says that the intent may exist, and the advised repetition makes no second one', async (t) => {
   const { run, file, executor, ada } = await open(t);
   const env = { EXECUTOR_PORT: String(await lossy(t, executor.port)) };
   const lost = await run(['submit', '--json-file', file], env);
@@ -182,10 +180,10 @@ test('where the answer is lost, it is said that it may have been taken, and what
   await ada.until(id, 'completed');
   assert.match((await run(['cancel', id], env)).stderr, /whether the cancelling was taken; .*intent show/);
   const nobody = await run(['submit', '--json-file', file], { EXECUTOR_PORT: '1' });
-  assert.doesNotMatch(nobody.stderr, /not known/, 'what was not sent was not taken');
+  assert.doesNotMatch(nobody.stderr, /not known/, 'an unsent request was not accepted');
 });
 
-test('an intent that waits behind another says behind which, on every screen', async (t) => {
+test('an intent that waits behind another names it, on every screen', async (t) => {
   const { run, submit, file, ada } = await open(t);
   const first = await submit();
   await ada.waiting(first);
@@ -208,7 +206,7 @@ test('an intent that waits behind another says behind which, on every screen', a
   assert.match(stdout, /denied/);
 });
 
-test('an intent is cancelled, and asking the tools about one that is known changes nothing', async (t) => {
+test('an intent is cancelled, and a tool query for a known one changes nothing', async (t) => {
   const { run, submit, ada } = await open(t);
   const id = await submit();
   await ada.waiting(id);
@@ -216,7 +214,7 @@ test('an intent is cancelled, and asking the tools about one that is known chang
   assert.match((await run(['reconcile', id])).stdout, /is cancelled/);
 });
 
-test('characters that hide or turn text are laid open where a call is approved', async (t) => {
+test('characters that hide or turn text are made visible where a call is approved', async (t) => {
   const { run, submit, ada } = await open(t);
   const hidden = 'rent\u202e05.21\u200b\u2066 \u001b[2K';
   const id = await submit(JSON.stringify(transfer('12.50', { memo: hidden })));
@@ -226,7 +224,7 @@ test('characters that hide or turn text are laid open where a call is approved',
   assert.match(stdout, /\\u\{?202e/i);
 });
 
-test('what cannot be meant ends with 2, what cannot be done with 1, and each says why', async (t) => {
+test('invalid input ends with 2, a failure with 1, and each has a reason', async (t) => {
   const { run, file } = await open(t);
   const cases: [words: string[], env: Record<string, string>, status: number, said: RegExp][] = [
     [['submit'], {}, 2, /give the task in words or with --json-file/],

@@ -38,7 +38,7 @@ async function spawned(t: TestContext, folder: string, more: Record<string, stri
   };
 }
 
-test('its key is made once, for its owner alone, and a key that others can read stops the start', async (t) => {
+test('its key is created once, for its owner alone, and a key that others can read stops the start', async (t) => {
   const folder = temporaryFolder(t);
   const first = await startedExecutor(t, folder);
   await first.close();
@@ -52,7 +52,7 @@ test('its key is made once, for its owner alone, and a key that others can read 
   await assert.rejects(startedExecutor(t, folder), { code: 'forbidden', message: /chmod 600/ });
 });
 
-test('a journal that another key has signed is not gone on with', async (t) => {
+test('a journal that another key has signed is not continued', async (t) => {
   const folder = temporaryFolder(t);
   const first = await startedExecutor(t, folder);
   await first.close();
@@ -62,7 +62,7 @@ test('a journal that another key has signed is not gone on with', async (t) => {
   await assert.rejects(startedExecutor(t, folder), { code: 'conflict' });
 });
 
-test('a start that cannot be says what is in the way, and leaves nothing behind that hinders the next', async (t) => {
+test('a failed start names its cause, and leaves nothing behind that hinders the next', async (t) => {
   const folder = temporaryFolder(t);
   const policy = join(folder, 'policy.yaml');
   writeFileSync(policy, 'version: 1\nrules:\n  - name: x\n    efect: allow\n');
@@ -90,7 +90,7 @@ test('a start that cannot be says what is in the way, and leaves nothing behind 
   await assert.rejects(startedExecutor(t, folder), { code: 'unavailable' }, 'the folder is in use');
 });
 
-test('a manifest that disagrees with its server stops the start with every difference, and fails no intent that waits', async (t) => {
+test('a manifest that disagrees with its server stops the start with every difference, and fails no waiting intent', async (t) => {
   const folder = temporaryFolder(t);
   const whole = await startedExecutor(t, folder);
   const id = await callerOf(whole, 'ada').submit({ intent: transfer() });
@@ -118,7 +118,7 @@ test('a manifest that disagrees with its server stops the start with every diffe
   await callerOf(mended, 'ada').until(id, 'completed');
 });
 
-test('a question survives kill -9, and its answer is taken by the next process', async (t) => {
+test('a question survives kill -9, and the next process accepts its answer', async (t) => {
   const folder = temporaryFolder(t);
   const first = await spawned(t, folder);
   const id = await callerOf(first, 'ada').submit({ intent: transfer(), idempotency_key: 'k' });
@@ -170,7 +170,7 @@ test('an alarm that could not be set before kill -9 is set once by the next proc
   assert.deepEqual([alarm!.conversation_id, alarm!.idempotency_key], ['c-7', `intent-${id}`]);
 });
 
-test('kill -9 in the middle of a transfer moves the money once or not at all, and says which', async (t) => {
+test('kill -9 during a transfer moves the money once or not at all, and the outcome is reported', async (t) => {
   const folder = temporaryFolder(t);
   let moved = 0;
   for (let round = 0; round < 3; round++) {

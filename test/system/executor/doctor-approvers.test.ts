@@ -1,4 +1,4 @@
-/** What `reveille doctor` says of who may approve, against a real executor. */
+/** The checks of `reveille doctor` about approvers, against a real executor. */
 
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -14,14 +14,14 @@ import { startedExecutor, TOKEN } from './executor-bench.ts';
 
 const KEY = "approver's key";
 
-/** An executor that can be started anew, and the computer of ada. */
+/** An executor that can be restarted, and the computer of ada. */
 async function open(t: TestContext) {
   const folder = temporaryFolder(t);
   let executor = await startedExecutor(t, folder);
   const run = (words: string[], more: Record<string, string> = {}, input?: string) =>
     reveille(join(folder, 'home'), words, {
       env: {
-        // Nothing is asked at the default ports, where others may listen.
+        // No request goes to the default ports, where others may listen.
         MATRIX_CHRONOS_URL: 'http://127.0.0.1:1',
         NEO_EXECUTOR_URL: executor.url,
         NEO_EXECUTOR_TOKEN: TOKEN,
@@ -48,7 +48,7 @@ async function open(t: TestContext) {
       const { checks } = JSON.parse(stdout) as { checks: Check[] };
       return Object.fromEntries(checks.map((check) => [check.name, check]));
     },
-    /** Stops the executor for as long as something is done to its folder. */
+    /** Stops the executor while a function changes its folder. */
     async stopped(work: (dataDir: string) => unknown) {
       await executor.close();
       await work(join(folder, 'executor'));
@@ -57,10 +57,10 @@ async function open(t: TestContext) {
   };
 }
 
-test('doctor says when nobody is enrolled, when the key of this computer may not answer, and when it lies open', async (t) => {
+test('doctor reports that no approver is enrolled, that this computer’s key may not answer, and that it is unsealed', async (t) => {
   const { run, url, look, keyFile } = await open(t);
   const before = await look();
-  assert.equal(before[KEY], undefined, 'there is no key to look at');
+  assert.equal(before[KEY], undefined, 'there is no key to check');
   assert.equal(before.approvers?.status, 'warning');
   assert.match(before.approvers!.detail, /nobody can approve for ada/);
   assert.match(before.approvers!.remedy!, /reveille approver enroll/);
@@ -71,7 +71,7 @@ test('doctor says when nobody is enrolled, when the key of this computer may not
   assert.equal(without.approvers?.status, 'note');
   assert.match(without.approvers!.detail, /1 key stands for ada; this computer has none/);
 
-  assert.equal((await run(['approver', 'enroll'])).status, 1, 'the other has to vouch for it');
+  assert.equal((await run(['approver', 'enroll'])).status, 1, 'another key must vouch for it');
   const stranger = await look();
   assert.equal(stranger.approvers?.status, 'warning');
   assert.match(stranger.approvers!.detail, /is not among the approvers of ada: its answers are refused/);
@@ -96,7 +96,7 @@ test('doctor says when nobody is enrolled, when the key of this computer may not
   assert.match(damaged[KEY]!.detail, /is damaged/);
 });
 
-test('doctor says that the key of this computer was revoked, and that it does not come back', async (t) => {
+test('doctor reports that this computer’s key was revoked, and that it does not return', async (t) => {
   const { run, look, enroll, keyFile } = await open(t);
   await enroll();
   const { public_key: own } = JSON.parse(readFileSync(keyFile, 'utf8')) as { public_key: string };
@@ -112,7 +112,7 @@ test('doctor says that the key of this computer was revoked, and that it does no
   assert.match(approvers!.remedy!, /move .*approver\.json away, then enrol a new key/);
 });
 
-test('doctor says that a roster was reset, until the first one after it sits here, and that lines were forged', async (t) => {
+test('doctor reports a reset roster until its first new key is on this computer, and forged lines', async (t) => {
   const { run, url, look, enroll, stopped, keyFile } = await open(t);
   await enrolled(url(), 'ada');
   await stopped(async () => {
@@ -140,7 +140,7 @@ test('doctor says that a roster was reset, until the first one after it sits her
     db.close();
   });
   const forged = await look();
-  assert.equal(forged.approvers?.status, 'ok', 'the line makes nobody an approver');
+  assert.equal(forged.approvers?.status, 'ok', 'the line creates no approver');
   assert.equal(forged['forged approvers']?.status, 'broken');
   assert.ok(forged['forged approvers']!.detail.includes(`${approver.slice(0, 16)}…`));
   const { status } = await run(['doctor']);

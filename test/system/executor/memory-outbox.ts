@@ -7,7 +7,7 @@ export type MemoryOutbox = OutboxStore<OutboxMessage> & {
   readonly ended: { id: string; how: 'done' | 'dropped'; reason?: string }[];
   readonly postponed: { id: string; at: number; error: string }[];
   put(message: OutboxMessage, at: number): void;
-  /** Makes the next record of the outcome of a message fail. */
+  /** Makes the next record of a message's outcome fail. */
   failNextRecord: boolean;
 };
 

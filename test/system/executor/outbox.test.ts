@@ -109,7 +109,7 @@ async function receiver(t: TestContext, answer: (response: ServerResponse, nth: 
 const genuine = ({ headers, body }: Post) =>
   verifyWebhook({ headers, body, secrets: [SECRET], nowMs: systemClock.now() }).ok;
 
-test('a question is told to a webhook, signed, and again under the same id until it is taken', async (t) => {
+test('a question is sent to a webhook, signed, and again under the same id until it is accepted', async (t) => {
   const { posts, url } = await receiver(t, (response, nth) => void response.writeHead(nth === 1 ? 503 : 204).end());
   const { book, put } = startRunner(t, { notify: { webhook: { url, secret: SECRET }, command: undefined } });
   put(notify);
@@ -129,7 +129,7 @@ test('a question is told to a webhook, signed, and again under the same id until
   assert.match(book.postponed[0]!.error, /the webhook answered 503/);
 });
 
-test('a redirect is not followed: nobody wrote that address down', async (t) => {
+test('a redirect is not followed, because its address is not configured', async (t) => {
   const other = await receiver(t, (response) => void response.end());
   const { posts, url } = await receiver(t, (response) => void response.writeHead(307, { location: other.url }).end());
   const { book, put } = startRunner(t, { notify: { webhook: { url, secret: SECRET }, command: undefined } });
@@ -139,7 +139,7 @@ test('a redirect is not followed: nobody wrote that address down', async (t) => 
   assert.deepEqual([posts.length, other.posts.length], [1, 0]);
 });
 
-test('a question that was answered meanwhile is told to nobody', async (t) => {
+test('a question that was answered meanwhile is sent to no receiver', async (t) => {
   const { posts, url } = await receiver(t, (response) => void response.end());
   const { book, put } = startRunner(t, {
     notify: { webhook: { url, secret: SECRET }, command: undefined },
@@ -151,7 +151,7 @@ test('a question that was answered meanwhile is told to nobody', async (t) => {
   assert.equal(posts.length, 0);
 });
 
-test('a command gets the question on its standard input, and none of our secrets', async (t) => {
+test('a command gets the question on its standard input, and none of the executor’s secrets', async (t) => {
   const folder = temporaryFolder(t);
   const script = `
     const { writeFileSync } = require('node:fs');
@@ -170,7 +170,7 @@ test('a command gets the question on its standard input, and none of our secrets
   assert.deepEqual([secret, word], [undefined, '$(touch oops); `x`']);
 });
 
-test('a command that fails is run again with what it said kept, and the webhook beside it is not told twice', async (t) => {
+test('a failing command is repeated and its output kept, and the webhook beside it is not notified twice', async (t) => {
   const { posts, url } = await receiver(t, (response) => void response.end());
   const folder = temporaryFolder(t);
   const flag = join(folder, 'flag');
@@ -188,14 +188,14 @@ test('a command that fails is run again with what it said kept, and the webhook 
   assert.equal(posts.length, 1);
 });
 
-test('a command that is not there is said, and a webhook that hangs holds up no other message', async (t) => {
+test('a missing command is reported, and a hanging webhook delays no other message', async (t) => {
   const { url } = await receiver(t, () => {});
   const { book, put, runner } = startRunner(t, { notify: { webhook: { url, secret: SECRET }, command: undefined } });
   put(notify);
   put({ ...wake, conversationId: undefined });
   await eventually('the other is dealt with', () => book.ended.length === 1);
   await runner.close();
-  assert.deepEqual(book.postponed, [], 'what our own end breaks off is due at once for the next process');
+  assert.deepEqual(book.postponed, [], 'a delivery that a stop interrupts is due at once for the next process');
 
   const missing = startRunner(t, { notify: { webhook: undefined, command: ['/nowhere/to-be-found'] } });
   missing.put(notify);
@@ -203,7 +203,7 @@ test('a command that is not there is said, and a webhook that hangs holds up no 
   assert.match(missing.book.postponed[0]!.error, /cannot be started: .*ENOENT/);
 });
 
-test('a command that is under way when the executor ends is ended with all that it started', async (t) => {
+test('a command that runs when the executor ends is killed with all processes that it started', async (t) => {
   const folder = temporaryFolder(t);
   const file = join(folder, 'pid');
   const script = `require('node:fs').writeFileSync(process.argv[1], String(process.pid)); setInterval(() => {}, 1000);`;
@@ -216,13 +216,13 @@ test('a command that is under way when the executor ends is ended with all that 
   assert.deepEqual([book.ended, book.postponed], [[], []]);
 });
 
-test('an agent is woken by one alarm that tells what came of it, however often the message is carried out', async (t) => {
+test('one alarm wakes an agent with the outcome, however often the message is repeated', async (t) => {
   const house = await chronosd(t, USER);
   const key = signingKey(generateKey());
   await house.enrol(key.publicKeyHex);
   const setup = { chronos: house.chronos, key };
   for (let process = 0; process < 3; process++) {
-    // Each is a process that does not know that the ones before it got as far as chronosd.
+    // Each is a process that does not know that the ones before it reached chronosd.
     const { book, put } = startRunner(t, setup);
     put(wake);
     await eventually('it is done', () => book.ended.length === 1);
@@ -240,7 +240,7 @@ test('an agent is woken by one alarm that tells what came of it, however often t
   assert.match(alarm!.wake_message, /do not hand it over again/);
 });
 
-test('while chronosd is away the alarm is tried again, and set once it is back', async (t) => {
+test('while chronosd is away the alarm is retried, and set once it is back', async (t) => {
   const house = await chronosd(t, USER);
   const key = signingKey(generateKey());
   await house.enrol(key.publicKeyHex);
@@ -254,7 +254,7 @@ test('while chronosd is away the alarm is tried again, and set once it is back',
   assert.equal((await house.alarms()).length, 1);
 });
 
-test('a key that is not enrolled for the user is said with the command that lets it in', async (t) => {
+test('a key that is not enrolled for the user is reported with the command that enrols it', async (t) => {
   const house = await chronosd(t, USER);
   const key = signingKey(generateKey());
   const { book, put } = startRunner(t, { chronos: house.chronos, key });
@@ -262,7 +262,7 @@ test('a key that is not enrolled for the user is said with the command that lets
   await eventually('it was tried', () => book.postponed.length === 1);
   const [{ error, at }] = book.postponed as [(typeof book.postponed)[0]];
   assert.match(error, new RegExp(`reveille agent enroll --label ada --public-key ${key.publicKeyHex}`));
-  assert.ok(at - systemClock.now() > 60_000, 'only somebody can put it right, so it is not tried every few seconds');
+  assert.ok(at - systemClock.now() > 60_000, 'only a person can correct it, so it is not retried every few seconds');
 
   const wrong = startRunner(t, { chronos: { ...house.chronos, token: 'another-token-altogether' } });
   wrong.put(wake);
@@ -270,7 +270,7 @@ test('a key that is not enrolled for the user is said with the command that lets
   assert.match(wrong.book.postponed[0]!.error, /EXECUTOR_CHRONOS_TOKEN must be the CHRONOS_TOKEN/);
 });
 
-test('an intent that is no more is given up', async (t) => {
+test('a message for a deleted intent is abandoned', async (t) => {
   const gone = () => {
     throw new ReveilleError('not_found', 'you have no intent with this id');
   };
@@ -281,7 +281,7 @@ test('an intent that is no more is given up', async (t) => {
   assert.deepEqual(new Set(book.ended.map(({ how }) => how)), new Set(['dropped']));
 });
 
-test('a book that cannot be written to is not written to as fast as the computer can', async (t) => {
+test('an outbox that cannot be written is not retried in a busy loop', async (t) => {
   const { posts, url } = await receiver(t, (response) => void response.end());
   const { book, put } = startRunner(t, { notify: { webhook: { url, secret: SECRET }, command: undefined } });
   book.failNextRecord = true;
