@@ -4,10 +4,10 @@ import { once } from 'node:events';
 import { atEnd, type Owner } from '../../support/temporary.ts';
 
 /**
- * Starts a program that says on a file descriptor of its own when it is ready, and ends it after the test.
+ * Starts a program that reports its readiness on a file descriptor, and ends it after the test.
  *
  * @param announcesOn the descriptor, 1 or 3
- * @returns the line that it said
+ * @returns the line that it wrote
  */
 export async function startProgram(
   t: Owner,

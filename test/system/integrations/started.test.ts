@@ -32,7 +32,7 @@ after(() => owner.end());
 
 type Start = { command: string; args: string[]; env?: Record<string, string> };
 
-/** A client of that server, as a program that has nothing but a home and a PATH starts it. */
+/** A client of that server, started by a program that has only a home and a PATH. */
 async function clientOf({ command, args, env = {} }: Start): Promise<Client> {
   const client = new Client({ name: 'test', version: '1.0.0' });
   const own = { ...installed.env, ...env };
@@ -55,7 +55,7 @@ const packed = (name: string) => readFileSync(join(installed.program, '..', '..'
 
 test('the servers of the plugin, the extension, the snippets and the registry entry', async () => {
   const plugin: Record<string, Start> = JSON.parse(packed('integrations/claude/.mcp.json')).mcpServers;
-  // The others name the same two; what is the same is started once.
+  // The others name the same two; equal commands are started once.
   assert.deepEqual(JSON.parse(packed('integrations/gemini/gemini-extension.json')).mcpServers, plugin);
   assert.deepEqual(JSON.parse(packed('integrations/cursor/mcp.json')).mcpServers, plugin);
   const codex = JSON.stringify(parseToml(packed('integrations/codex/config.toml')).mcp_servers);
@@ -69,7 +69,7 @@ test('the servers of the plugin, the extension, the snippets and the registry en
   assert.deepEqual(await Promise.all([toolsOf(plugin.chronos!), toolsOf(plugin.chronometric!)]), [ALARMS, TIME]);
 });
 
-test("the plugin's hook says the time where reveille is installed, and nothing where it is not", async () => {
+test("the plugin's hook prints the time where reveille is installed, and nothing where it is not", async () => {
   const { hooks } = JSON.parse(packed('integrations/claude/hooks/hooks.json'));
   const [{ command }] = hooks.UserPromptSubmit[0].hooks;
   const inShell = (path: string) => run('sh', ['-c', command], { env: { ...installed.env, PATH: path } });
@@ -100,7 +100,7 @@ test('the desktop bundles, unpacked as a client does', async () => {
   assert.equal(bundles.length, BUNDLES.length);
 });
 
-test('"connect" writes a command with which an alarm can be set, and takes it back', async () => {
+test('"connect" writes a command with which an alarm can be set, and removes it again', async () => {
   const { env, program, folder } = installed;
   const home = join(env.HOME!, '.reveille');
   const ports = { CHRONOS_PORT: '0', ROUTER_PORT: '0', ROUTER_PUBLIC_PORT: '0', EXECUTOR_PORT: '0' };

@@ -10,8 +10,8 @@ import { hostile, isAlive, startPool, textOf } from './bench.ts';
 
 const declared = { tools: [{ name: 'work' }] };
 
-describe('a server that changes its tools under way', () => {
-  test('is put into quarantine when a description is not the pinned one, and its process is ended', async (t) => {
+describe('a server that changes its tools while it runs', () => {
+  test('is quarantined when a description differs from the pinned one, and its process is ended', async (t) => {
     const first = await startPool(t, [hostile('changes-description')]);
     const lock = lockOf(first.tools());
     const pool = await startPool(t, [hostile('changes-description'), { ...hostile('tame'), alias: 'good' }], { lock });
@@ -30,14 +30,14 @@ describe('a server that changes its tools under way', () => {
     await eventually('it is gone', () => !isAlive(pid!));
   });
 
-  test('is put into quarantine when it has a tool more than declared', async (t) => {
+  test('is quarantined when it has an undeclared tool', async (t) => {
     const pool = await startPool(t, [hostile('adds-tool', declared)]);
     await pool.call('hostile', 'work', {}).catch(() => {});
     await eventually('it is in quarantine', () => pool.servers()[0]!.state === 'quarantined');
     assert.match(pool.warnings().join(), /"more-1" is not declared in the manifest/);
   });
 
-  test('is followed where nothing is declared and nothing pinned', async (t) => {
+  test('is accepted where nothing is declared and nothing pinned', async (t) => {
     const pool = await startPool(t, [hostile('adds-tool')]);
     const changed = new Promise<void>((resolve) => {
       pool.onChange(() => pool.tools().length === 2 && resolve());
@@ -50,7 +50,7 @@ describe('a server that changes its tools under way', () => {
     );
   });
 
-  test('while it is being stopped is not watched for ever after', async (t) => {
+  test('is no longer watched once it is being stopped', async (t) => {
     const healthIntervalMs = 7_654_321;
     let watches = 0;
     const after: Clock['after'] = (delayMs, callback) => {
@@ -72,7 +72,7 @@ describe('a server that changes its tools under way', () => {
     assert.equal(watches, 0);
   });
 
-  test('without end is ended', async (t) => {
+  test('endlessly is ended', async (t) => {
     const pool = await startPool(t, [hostile('changes-for-ever')]);
     await pool.call('hostile', 'work', {}).catch(() => {});
     await eventually('it was ended', () => pool.servers()[0]!.restarts > 0 || pool.servers()[0]!.state === 'down');
@@ -90,14 +90,14 @@ describe('a server that changes its tools under way', () => {
   });
 });
 
-describe('a server that is not pinned and changes its tools', () => {
+describe('an unpinned server that changes its tools', () => {
   const logged = () => {
     const lines: string[] = [];
     const warn = (fields: object, message: string) => lines.push(`${message} ${JSON.stringify(fields)}`);
     return { lines, log: { ...silentLogger, warn: warn as unknown as typeof silentLogger.warn } };
   };
 
-  test('is warned of at a new listing, in the log too, and goes on', async (t) => {
+  test('causes a warning at a new listing, in the log too, and continues', async (t) => {
     const { lines, log } = logged();
     const pool = await startPool(t, [hostile('changes-description')], { log });
     assert.deepEqual(pool.warnings(), []);
@@ -112,7 +112,7 @@ describe('a server that is not pinned and changes its tools', () => {
     assert.equal(pool.tools().length, 1);
   });
 
-  test('is warned of when it was started again, and at the next start of the host', async (t) => {
+  test('causes a warning after a restart, and at the next start of the host', async (t) => {
     const dataDir = temporaryFolder(t);
     const server = hostile('other-at-each-start', declared, join(dataDir, 'starts'));
     const pool = await startPool(t, [server], { dataDir });
@@ -126,7 +126,7 @@ describe('a server that is not pinned and changes its tools', () => {
     const later = await startPool(t, [server], { dataDir });
     assert.match(later.warnings().join(), /not pinned and has changed its tools: "work" has another description/);
     await later.close();
-    // Pinned as it is, it is what was agreed on.
+    // Pinned in this state, it is approved.
     const tame = await startPool(t, [hostile('tame', declared)], { dataDir });
     const lock = lockOf(tame.tools());
     assert.match(tame.warnings().join(), /changed its tools/);
@@ -135,7 +135,7 @@ describe('a server that is not pinned and changes its tools', () => {
     assert.deepEqual((await startPool(t, [hostile('tame', declared)], { dataDir })).warnings(), []);
   });
 
-  test('tells which tools are new and which are gone', async (t) => {
+  test('reports new and removed tools', async (t) => {
     const dataDir = temporaryFolder(t);
     const pool = await startPool(t, [hostile('adds-tool')], { dataDir });
     await pool.call('hostile', 'work', {});

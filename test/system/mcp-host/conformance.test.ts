@@ -1,6 +1,6 @@
 /**
- * The scenarios for clients of the MCP conformance suite that apply to a host of tools. Those on OAuth do not: headers
- * are all we send.
+ * The client scenarios of the MCP conformance suite that apply to a host of tools. Those on OAuth do not: the host
+ * sends only headers.
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -14,7 +14,7 @@ const SUITE = fileURLToPath(
 );
 const CLIENT = fileURLToPath(new URL('conformance-client.ts', import.meta.url));
 
-/** What fails, and why that is right. */
+/** The expected failures, and why each is correct. */
 const NO_ELICITATION =
   'a host of tools asks no person; it says in-band that it does not, and declares no such capability';
 const EXPECTED_FAILURES: Readonly<Record<string, string>> = {

@@ -18,7 +18,7 @@ import { temporaryFolder } from '../../support/temporary.ts';
 import { manifestWith } from './manifests.ts';
 
 const TURNS = rounds(3, 5);
-/** A turn that is begun a third time is the last attempt. */
+/** A third start of a turn is the last attempt. */
 const KILLS_PER_TURN = 2;
 const STEPS = 6;
 const CALL_MS = 30;
@@ -27,7 +27,7 @@ const resultsIn = ({ messages }: EndpointBody) => messages.filter(({ role }) => 
 const nameOf = ({ messages }: EndpointBody) =>
   /turn-\d+/.exec(messages.findLast(({ role }) => role === 'user')!.content)![0];
 
-/** A model that makes two entries and looks one up in every step, going by what the transcript says it has done. */
+/** A model that makes two entries and reads one in every step, based on the calls in the transcript. */
 const bookkeeper: Script = (response, request) => {
   const { body } = request;
   const step = resultsIn(body).length / 3;
@@ -40,7 +40,7 @@ const bookkeeper: Script = (response, request) => {
   )(response, request);
 };
 
-test(`a turn killed in the middle of its calls goes on where it stood: no entry is made twice (${TURNS * KILLS_PER_TURN} kills)`, async (t) => {
+test(`a turn killed during its calls continues at the same point: no entry is made twice (${TURNS * KILLS_PER_TURN} kills)`, async (t) => {
   const dice = diceOf(t);
   const dataDir = temporaryFolder(t);
   const ledger = join(dataDir, 'ledger.txt');
@@ -70,13 +70,13 @@ test(`a turn killed in the middle of its calls goes on where it stood: no entry 
     for (const [place, result] of told.entries()) {
       const note = `turn-${turn}.${Math.floor(place / 3)}.${place % 3}`;
       if (place % 3 === 2) {
-        assert.equal(result, `look ${note} is in the ledger`, 'what only looks is looked at again');
+        assert.equal(result, `look ${note} is in the ledger`, 'a read is repeated');
         if (lines().filter((line) => line === `look ${note}`).length > 1) counts.lookedTwice++;
       } else if (result.startsWith('outcome unknown')) {
         counts.unknown++;
       } else {
         assert.equal(result, `enter ${note} is in the ledger`);
-        assert.ok(entered.includes(`enter ${note}`), 'success was claimed that never was');
+        assert.ok(entered.includes(`enter ${note}`), 'a success was reported that never happened');
       }
     }
   }

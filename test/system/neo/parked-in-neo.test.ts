@@ -11,7 +11,7 @@ const PAY: ScriptedGate = { nodeId: 'n1', question: 'Pay Bob 3?', tool: 'bank/tr
 const CONVERSATION = 'rent';
 const PARK_MS = 20_000;
 
-/** A model that hands the task over once in a turn, then says what it was told. */
+/** A model that submits the task once in a turn, then repeats the result. */
 const payer: Script = (response, request) => {
   const told = request.body.messages.at(-1)!;
   const script =
@@ -19,7 +19,7 @@ const payer: Script = (response, request) => {
   return script(response, request);
 };
 
-/** Neo over a data folder; `start` may be called again when it is gone. */
+/** Neo over a data folder; `start` may be called again after it has ended. */
 async function setUp(t: TestContext) {
   const executor = await startStandInExecutor();
   t.after(() => executor.stop());
@@ -52,7 +52,7 @@ const answerGate = (neo: NeoChild, gate: ScriptedGate) =>
   });
 
 describe('a task of a turn that an alarm began', () => {
-  test('is parked where nobody follows: the turn ends, and its wake is done', async (t) => {
+  test('is parked without a follower: the turn ends, and its wake is done', async (t) => {
     const { executor, start } = await setUp(t);
     const neo = await start();
     await accepted(neo, { message: 'Bob gets 3 for the rent', conversation_id: CONVERSATION });
@@ -81,7 +81,7 @@ describe('a task of a turn that an alarm began', () => {
     ]);
   });
 
-  test('can be answered by somebody who comes after Neo has slept, and who is told what waits by then', async (t) => {
+  test('can be answered by a client that comes after Neo has slept, and that sees the questions waiting by then', async (t) => {
     const { executor, start } = await setUp(t);
     const neo = await start();
     await wake(neo);
@@ -108,7 +108,7 @@ describe('a task of a turn that an alarm began', () => {
     assert.equal((await answerGate(reborn, asked)).status, 200);
     assert.equal(intent?.status, 'completed');
     await Promise.all([all, one].map((events) => events.next(({ data }) => data.state === 'approved')));
-    // Where the executor would have set an alarm:
+    // The executor would have set an alarm here:
     const due = 1_795_000_100_000;
     executor.course = () => ({});
     await accepted(reborn, wakeBody(due, { conversation_id: CONVERSATION, message: 'intent-1 was completed.' }));
@@ -119,7 +119,7 @@ describe('a task of a turn that an alarm began', () => {
     );
   });
 
-  test('is parked once, and the turn ends, when Neo is killed before it is told that it was', async (t) => {
+  test('is parked once, and the turn ends, when Neo is killed before it learns of the parking', async (t) => {
     const { executor, start } = await setUp(t);
     const neo = await start();
     executor.misbehave = (request) => request.url?.endsWith('/park') ?? false;

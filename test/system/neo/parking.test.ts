@@ -46,7 +46,7 @@ async function setUp(t: TestContext, options: Partial<DelegateOptions> = {}) {
 const states = (told: readonly ToolNotice[]) =>
   told.flatMap((notice) => (notice.type === 'gate' ? [`${notice.gate.node_id} ${notice.gate.state}`] : []));
 
-test("an alarm's turn that finds nobody parks its task and is told to end, and nothing is denied", async (t) => {
+test("an alarm's turn without a listening client parks its task and ends on request, and nothing is denied", async (t) => {
   const { executor, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   const call = nightCall();
@@ -65,7 +65,7 @@ test("an alarm's turn that finds nobody parks its task and is told to end, and n
   assert.deepEqual(states(call.told), ['n1 asked', 'n1 approved']);
 });
 
-test("who is behind a task, and what was said before it, goes with it; a person's task is theirs", async (t) => {
+test("a task carries its origin and the conversation before it; a person's task is theirs", async (t) => {
   const { executor, link, evidence } = await setUp(t);
   await link.delegate('look', testCall('call-1'));
   await link.delegate('look', nightCall('call-2'));
@@ -81,7 +81,7 @@ test("who is behind a task, and what was said before it, goes with it; a person'
   );
 });
 
-test("with somebody there an alarm's turn waits for them, and parks when they have left", async (t) => {
+test("with a listening client an alarm's turn waits for an answer, and parks when the client has left", async (t) => {
   const { executor, approvers, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   const leave = approvers.enter(CONVERSATION);
@@ -90,12 +90,12 @@ test("with somebody there an alarm's turn waits for them, and parks when they ha
   await call.until(({ type }) => type === 'gate');
   assert.equal(executor.seen.includes(PARK), false);
   leave();
-  // The next look finds nobody; a change at the executor brings it about at once.
+  // The next query finds no client; a change at the executor triggers it at once.
   executor.flood(1);
   assert.match(textOf(await answer), /It is parked/);
 });
 
-test('a task that was over when it was to be parked is told as what it came to', async (t) => {
+test('a task that ended before it was parked is reported with its outcome', async (t) => {
   const { executor, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   executor.misbehave = (request) => {
@@ -109,7 +109,7 @@ test('a task that was over when it was to be parked is told as what it came to',
   assert.equal(executor.intents[0]?.parkedIn, undefined);
 });
 
-test('an executor that can wake nobody is not said to, and the turn ends all the same', async (t) => {
+test('an executor that cannot wake any agent is not described as able to, and the turn ends all the same', async (t) => {
   const { executor, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   executor.waking = false;
@@ -119,7 +119,7 @@ test('an executor that can wake nobody is not said to, and the turn ends all the
   assert.equal(executor.intents[0]?.status, 'awaiting_approval');
 });
 
-test('a call that is made again after a crash finds its task parked, says so at once, and makes no second one', async (t) => {
+test('a call that is repeated after a crash finds its task parked, says so at once, and makes no second one', async (t) => {
   const { executor, approvers, link, newLink } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   await link.delegate('pay Bob', nightCall());
@@ -135,7 +135,7 @@ test('a call that is made again after a crash finds its task parked, says so at 
   assert.equal(executor.intents.length, 1);
 });
 
-test('a lost answer to parking is asked for again', async (t) => {
+test('a lost answer to parking is requested again', async (t) => {
   const { executor, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   let lost = 0;
@@ -149,7 +149,7 @@ test('a lost answer to parking is asked for again', async (t) => {
   assert.deepEqual([lost, executor.seen.filter((at) => at === PARK).length], [1, 2]);
 });
 
-test('when the time for waiting is over any turn parks; an executor that cannot is still told of as pending', async (t) => {
+test('after the wait limit any turn parks; where the executor cannot park, the task is still reported as pending', async (t) => {
   const { executor, approvers, link, newLink } = await setUp(t, { waitMs: 50 });
   approvers.enter(CONVERSATION);
   executor.course = () => ({ gates: [PAY] });
@@ -166,7 +166,7 @@ test('when the time for waiting is over any turn parks; an executor that cannot 
   assert.doesNotMatch(other, /alarm/);
 });
 
-test('a task behind another one parks where nobody is there, and says what it waits for', async (t) => {
+test('a task behind another one parks without a client, and names the one that it waits for', async (t) => {
   const { executor, link } = await setUp(t);
   executor.course = () => ({ queuedBehind: 'intent-0' });
   const call = nightCall();
@@ -175,7 +175,7 @@ test('a task behind another one parks where nobody is there, and says what it wa
   assert.ok(call.told.some((notice) => notice.type === 'status' && /begins when intent-0 is over/.test(notice.text)));
 });
 
-test('a task behind one that waits for an approval says which call waits, and with which command it is answered', async (t) => {
+test('a task behind one that waits for an approval names the waiting call, and the command that answers it', async (t) => {
   const { executor, link, newLink } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   await link.delegate('pay Bob', nightCall());
@@ -189,7 +189,7 @@ test('a task behind one that waits for an approval says which call waits, and wi
   }
 });
 
-test('a turn that is cancelled calls its task off, also while it is being parked; one that has parked does not', async (t) => {
+test('a cancelled turn cancels its task, also while it is being parked; a parked turn does not', async (t) => {
   const { executor, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   const parked = nightCall('call-1');
@@ -207,23 +207,23 @@ test('a turn that is cancelled calls its task off, also while it is being parked
   assert.equal(executor.intents[1]?.status, 'cancelled');
 });
 
-test("in a person's turn nobody's silence calls the task off, and parks nothing", async (t) => {
+test("in a person's turn silence neither cancels the task nor parks it", async (t) => {
   const { executor, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   assert.match(textOf(await link.delegate('pay Bob', testCall())), /Nobody was there to approve it/);
   assert.equal(executor.intents[0]?.parkedIn, undefined);
 });
 
-test('whoever begins to listen is told what waits, also what came up, or was answered, while no turn followed', async (t) => {
+test('a new client is shown the waiting questions, also those raised or answered while no turn followed', async (t) => {
   const { executor, link, newLink, told } = await setUp(t);
   executor.course = (prose) => ({ gates: [{ ...PAY, question: `${prose}?` }] });
   await link.delegate('pay Bob', nightCall('call-1'));
   const [first] = await link.openGates(CONVERSATION, signal);
   assert.deepEqual([first?.conversation_id, first?.question, first?.state], [CONVERSATION, 'pay Bob?', 'asked']);
   assert.deepEqual(await link.openGates('another', signal), []);
-  assert.equal(told.length, 0, 'it was told already');
+  assert.equal(told.length, 0, 'it was notified already');
 
-  // Neo sleeps. The question is answered at the executor, and another one comes up.
+  // Neo sleeps. The question is answered at the executor, and another one is raised.
   const [intent] = executor.intents;
   intent!.pending = [];
   const fee = { ...PAY, nodeId: 'n2', question: 'And the fee?' };
@@ -242,7 +242,7 @@ test('whoever begins to listen is told what waits, also what came up, or was ans
   assert.deepEqual(await link.openGates(undefined, signal), []);
 });
 
-test('an executor that is away, or answers garbage, keeps nobody from listening', async (t) => {
+test('an executor that is away, or answers garbage, keeps no client from listening', async (t) => {
   const { executor, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   await link.delegate('pay Bob', nightCall());
@@ -256,7 +256,7 @@ test('an executor that is away, or answers garbage, keeps nobody from listening'
   await executor.start();
 });
 
-test('a gate that is too long to be shown is told to nobody; whoever has seen it elsewhere can answer it', async (t) => {
+test('a gate that is too long to be shown is sent to no client; an approver who has seen it elsewhere can answer it', async (t) => {
   const { executor, newLink, told, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   await link.delegate('pay Bob', nightCall());
@@ -269,7 +269,7 @@ test('a gate that is too long to be shown is told to nobody; whoever has seen it
   await reborn.answer('intent-1', 'n2', signedTo(long));
 });
 
-test('a question that a turn follows is not told twice by whoever begins to listen', async (t) => {
+test('a new client does not repeat a question that a turn already follows', async (t) => {
   const { executor, approvers, link, told } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   approvers.enter(CONVERSATION);

@@ -16,7 +16,7 @@ import { eventually } from '../../support/eventually.ts';
 import { startInstallation } from '../../support/installation.ts';
 
 const LIMIT_MS = 60_000;
-/** The shortest that a machine can be told to stay awake without a turn. */
+/** The shortest time for which a machine can stay awake without a turn. */
 const IDLE_SECONDS = 10;
 const CONVERSATION = 'the-release';
 const CODE = 'RX-7741-QUOKKA';
@@ -25,7 +25,7 @@ const IN_THE_FILE = 'ship build 20261122.4 to the canaries';
 const resultsIn = ({ messages }: EndpointBody) => messages.filter(({ role }) => role === 'tool').map((m) => m.content);
 
 /**
- * A model that does what a turn asks for: it sets an alarm when a person asks, and reads and recalls when it is woken.
+ * A model that does the work of a turn: it sets an alarm when a person asks, and reads and recalls when it is woken.
  */
 const agent: Script = (response, request) => {
   const { body } = request;
@@ -54,7 +54,7 @@ const agent: Script = (response, request) => {
   )(response, request);
 };
 
-test('Neo sets an alarm with its own tool, sleeps, is woken, reads a file, recalls what it was told, and reports', async (t) => {
+test('Neo sets an alarm with its own tool, sleeps, is woken, reads a file, recalls a fact, and reports', async (t) => {
   const endpoint = await modelEndpoint(t, agent);
   const installation = await startInstallation(t);
   const { home, label, secrets, chronos, router, client } = installation;

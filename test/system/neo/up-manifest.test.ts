@@ -11,7 +11,7 @@ import { manifestWith } from './manifests.ts';
 
 const run = promisify(execFile);
 
-test('"reveille up" hands on to Neo what its manifest refers to, and starts nothing with a manifest that is wrong', async (t) => {
+test('"reveille up" passes the manifest\'s references to Neo, and starts nothing with a wrong manifest', async (t) => {
   const home = temporaryFolder(t);
   const endpoint = await modelEndpoint(t, saying('Here I am.'));
   const manifest = manifestWith(home, 'ledger', 'ledger-server.ts', [join(home, 'ledger.txt')], {

@@ -22,7 +22,7 @@ before(async () => {
 });
 after(() => shared.end());
 
-/** Sets alarms that ring in a second. */
+/** Sets alarms that fire in a second. */
 async function ring(names: readonly string[]): Promise<void> {
   for (const label of names)
     await house.client.createAlarm({ kind: 'once', delay_seconds: 1, label, wake_message: `I look after ${label}.` });
@@ -30,7 +30,7 @@ async function ring(names: readonly string[]): Promise<void> {
 
 const names = (from: string, count: number) => Array.from({ length: count }, (_, n) => `${from} ${n}`);
 
-test('a notifier that is killed again and again, before a receiver that fails, loses nothing and tells nothing twice', async (t) => {
+test('a notifier that is killed repeatedly, with a failing receiver, loses nothing and repeats no finished notification', async (t) => {
   const dice = diceOf(t);
   const ntfy = await startStandInNtfy(t, 'tk_of_the_phone');
   await house.run(
@@ -54,7 +54,7 @@ test('a notifier that is killed again and again, before a receiver that fails, l
   });
   const unanswered: ServerResponse[] = [];
   let fails = 0;
-  // A third of the posts is taken in and never answered, a sixth refused, a sixth cut off before it was read.
+  // A third of the posts is accepted and never answered, a sixth refused, a sixth disconnected before it was read.
   ntfy.misbehave = (response, when) => {
     const face = dice(6);
     if (when === 'arrived' && face === 0) {
@@ -74,7 +74,7 @@ test('a notifier that is killed again and again, before a receiver that fails, l
   for (let kill = 0; kill < 3; kill++) {
     await ring(names(`round ${kill}`, 3));
     const [posts, before] = [ntfy.published.length, unanswered.length];
-    // In the middle of a post that was taken in and not acknowledged, where there is one.
+    // During a post that was accepted and not acknowledged, where there is one.
     await eventually('something is told', () => unanswered.length > before || ntfy.published.length > posts + 2);
     await notifier.end('SIGKILL');
     notifier = start();
@@ -90,7 +90,7 @@ test('a notifier that is killed again and again, before a receiver that fails, l
   });
   const repeated = ntfy.published.length - ntfy.shown().length;
   t.diagnostic(
-    `3 kills, ${unanswered.length} posts unanswered, ${fails} failed: ${wanted.length} told, ${repeated} repetitions`,
+    `3 kills, ${unanswered.length} posts unanswered, ${fails} failed: ${wanted.length} notified, ${repeated} repetitions`,
   );
   assert.deepEqual(
     ntfy

@@ -1,6 +1,6 @@
 /**
- * How the commands of the pages run in the test: values for placeholders, answers to questions, and the expected status.
- * A command without a rule runs unchanged.
+ * Rules for the commands of the pages in the test: values for placeholders, answers to questions, and the expected
+ * status. A command without a rule runs unchanged.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -173,7 +173,7 @@ export class World {
     return this.#owner;
   }
 
-  /** Something that Neo remembers. */
+  /** An entry of Neo's memory. */
   async newMemory(): Promise<string> {
     const cortex = openCortex({ path: join(this.home, 'neo', 'cortex.db'), clock: systemClock });
     const memory = { kind: 'fact', text: 'The user lives in Ulm.', salience: 0.5 } as const;
@@ -182,7 +182,7 @@ export class World {
     return (await this.json('memory', 'list')).id;
   }
 
-  /** Whose agent it is. */
+  /** The owner of the agent. */
   async user(): Promise<string> {
     return (await this.json('agent', 'whoami')).label;
   }
@@ -199,7 +199,7 @@ async function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<void>
   await gone;
 }
 
-/** What lies there before the first command is typed. */
+/** The files that exist before the first command. */
 function fillFolders(work: string, bin: string): void {
   for (const folder of ['agents', 'agent', 'disk', 'another']) mkdirSync(join(work, folder), { recursive: true });
   mkdirSync(bin);

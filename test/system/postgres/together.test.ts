@@ -1,4 +1,4 @@
-/** Several stores on one database: where they must not get in each other's way, and where they help each other. */
+/** Several stores on one database: where they must not interfere, and where they cooperate. */
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
 import { parseAddress } from '../../../src/chronos/store/postgres/address.ts';
@@ -34,7 +34,7 @@ after(() => server.remove());
 const uris: string[] = [];
 type OpenOptions = Partial<Pick<PostgresStoreOptions, 'onHint' | 'clock' | 'prefers'>>;
 
-/** By how many buckets it has: a database with tables and no rows, which the others are copied from. */
+/** By number of buckets: a database with tables and no rows, the template of the others. */
 const templates: string[] = [];
 
 async function templateOf(buckets: number): Promise<string> {
@@ -69,7 +69,7 @@ const PREFERENCES: [string, number, OpenOptions['prefers'][]][] = [
 ];
 
 for (const [title, buckets, preferences] of PREFERENCES)
-  test(`whoever works on alarms together, each occurrence is delivered once, and the ledger is whole: ${title}`, async (t) => {
+  test(`with any stores working on alarms together, each occurrence is delivered once, and the ledger is complete: ${title}`, async (t) => {
     const stores = await openTeam(
       t,
       preferences.map((prefers) => ({ prefers: prefers!, onHint: () => {} })),
@@ -90,7 +90,7 @@ for (const [title, buckets, preferences] of PREFERENCES)
           const next = await store.nextDueAt(new Set());
           if (next === undefined) return;
           const claims = await claim(store, { limit: 17, perOwner: 4, now: NOW + 60 });
-          // What is left is under way with another one, or was changed just now.
+          // The rest is in progress in another store, or was changed just now.
           if (claims.length === 0 && next > NOW + 60) return;
           deliveries.push(...claims.map(({ occurrence }) => occurrence.fireId));
           const results = await store.complete(claims.map(delivered));
@@ -107,7 +107,7 @@ for (const [title, buckets, preferences] of PREFERENCES)
       assert.equal((await stores[1]!.attempts('owner-0', alarm.id, { limit: 9 })).length, 1);
   });
 
-test('what another replica prefers is left to it for 50 ms, and no longer', async (t) => {
+test('other replicas leave an occurrence to its preferred replica for 50 ms, and no longer', async (t) => {
   const [keen, shy] = await openTeam(t, [{ prefers: () => true }, { prefers: () => false }], 16);
   assert.ok(keen && shy);
   const due = keen.now();
@@ -118,7 +118,7 @@ test('what another replica prefers is left to it for 50 ms, and no longer', asyn
   assert.equal(turn, due + 50);
   const [first] = await claim(keen, { now: due, limit: 1 });
   assert.ok(first);
-  // Its own knowledge is older than that: it asks again, and what it finds is claimed.
+  // Its own knowledge is older than that: it queries again, and claims the result.
   while (shy.now() < turn) await pause(5);
   assert.equal(await shy.nextDueAt(new Set()), turn);
   const rest = await claim(shy, { now: shy.now() });
@@ -144,12 +144,12 @@ test('an edit that a claim did not see has itself seen the claim', async (t) => 
       ),
     );
     for (let turn = round % 12; turn > 0; turn--) await new Promise((resolve) => setImmediate(resolve));
-    // One that is being changed at this moment is passed over, and found a moment later.
+    // An alarm that is being changed at this moment is skipped, and found a moment later.
     const claims: Claim[] = [];
     while (claims.length < ALARMS) claims.push(...(await claim(one)));
     await edits;
     for (const { alarm } of claims.filter(({ alarm: { label } }) => label !== 'edited')) {
-      assert.ok(leasedAtEdit.get(alarm.id), 'a claim gave out the alarm as it was before an edit that came first');
+      assert.ok(leasedAtEdit.get(alarm.id), 'a claim returned the alarm as it was before an edit that came first');
       first++;
     }
     assert.ok((await one.complete(claims.map(delivered))).every((result) => result === 'applied'));
@@ -181,7 +181,7 @@ test('outcomes of many occurrences of one alarm, from two stores at once, are al
   assert.equal((await one.attempts(ADA, alarm.id, { limit: 100 })).length, 31);
 });
 
-test('a batch may take occurrences away, move them on and add some, in one transaction', async (t) => {
+test('a batch may remove, move and add occurrences, in one transaction', async (t) => {
   const [store] = await openTeam(t, [{}]);
   assert.ok(store);
   const ended = await createDue(store, NOW - 3);
@@ -209,7 +209,7 @@ test('a batch may take occurrences away, move them on and add some, in one trans
   }
 });
 
-test('transactions that stand in each other\u2019s way are run again until both are through', async (t) => {
+test('deadlocked transactions are retried until both succeed', async (t) => {
   const database = await server.createDatabase();
   await server.run(
     "CREATE TABLE counters (name TEXT PRIMARY KEY, count INT); INSERT INTO counters VALUES ('a', 0), ('b', 0)",
@@ -232,7 +232,7 @@ test('transactions that stand in each other\u2019s way are run again until both 
   t.diagnostic(`${runs} runs for 20 transactions`);
 });
 
-test('whoever sees an owner for the first time at the same instant, all of it is stored', async (t) => {
+test('several stores that see an owner for the first time at the same moment store all of it', async (t) => {
   const stores = await openTeam(t, [{}, {}]);
   const at = NOW + 3_600_000;
   for (let n = 0; n < rounds(60, 400); n++) {
@@ -241,7 +241,7 @@ test('whoever sees an owner for the first time at the same instant, all of it is
   }
 });
 
-test('a store hears what another one has to do soon, and not what it did itself or what has time', async (t) => {
+test('a store soon hears of urgent work from another one, but not of its own changes or of distant work', async (t) => {
   const heard: number[] = [];
   let wake = () => {};
   const [listener, speaker] = await openTeam(t, [
@@ -257,7 +257,7 @@ test('a store hears what another one has to do soon, and not what it did itself 
   const now = listener.now();
   await createDue(listener, now + 1);
   await createDue(speaker, now + 3_600_000);
-  // LISTEN may still be on its way when the first of these is told.
+  // LISTEN may still be on its way when the first of these is sent.
   for (let n = 0; heard.length === 0; n++) {
     await createDue(speaker, now + 1000 + n);
     await new Promise((resolve) => setImmediate(resolve));
@@ -277,7 +277,7 @@ test('a store hears what another one has to do soon, and not what it did itself 
   await hint;
 });
 
-test('a mark is another one after a change by whichever store, equal in all of them, and of one owner alone', async (t) => {
+test('a change counter differs after a change by any store, is equal in all of them, and belongs to one owner alone', async (t) => {
   const stores = await openTeam(t, [{ onHint: () => {} }, { onHint: () => {} }]);
   const [one, other] = stores as [AlarmStore, AlarmStore];
   const agreed = (what: string, owner: string, but?: string) =>
@@ -285,7 +285,7 @@ test('a mark is another one after a change by whichever store, equal in all of t
       const [mark, same] = await Promise.all([one.mark(owner), other.mark(owner)]);
       return mark !== undefined && mark === same && mark !== but ? mark : undefined;
     });
-  // Each store that comes counts for every owner: until both have, a mark changes without a change.
+  // Each store that joins counts for every owner: until both have, a counter changes without a change.
   const come = (mark: string | undefined) => Number(mark?.split('.')[0]) >= stores.length;
   await eventually('both have come', async () => come(await one.mark(ADA)) && come(await other.mark(ADA)));
   let mark = await agreed('both say the same', ADA);
@@ -299,7 +299,7 @@ test('a mark is another one after a change by whichever store, equal in all of t
   await other.complete(claims.map(delivered));
   mark = await agreed('it has rung', ADA, mark);
   assert.equal(await one.mark('bob'), bobs);
-  // One that comes later counts as far as the others.
+  // A later one has the same count as the others.
   const third = await openPostgresStore({ uri: uris.at(-1)!, clock: systemClock, log: silentLogger, onHint: () => {} });
   t.after(() => third.close());
   await eventually('the third agrees', async () => {
@@ -308,7 +308,7 @@ test('a mark is another one after a change by whichever store, equal in all of t
   });
   const silent = await openPostgresStore({ uri: uris.at(-1)!, clock: systemClock, log: silentLogger, hints: false });
   t.after(() => silent.close());
-  assert.equal(await silent.mark(ADA), undefined, 'where nothing is told there is no mark');
+  assert.equal(await silent.mark(ADA), undefined, 'without notifications there is no change counter');
 });
 
 test("the stores' clocks agree, though the machines' do not", async (t) => {
@@ -318,7 +318,7 @@ test("the stores' clocks agree, though the machines' do not", async (t) => {
     const { rows } = await server.run('SELECT extract(epoch FROM clock_timestamp()) * 1000 AS before');
     const shown = store.now();
     const { rows: later } = await server.run('SELECT extract(epoch FROM clock_timestamp()) * 1000 AS after');
-    // Never ahead of the database; behind by no more than one of its answers took.
+    // Never ahead of the database; behind by at most the time of one answer.
     assert.ok(shown <= Number(later[0].after), `${shown} is after ${later[0].after}`);
     assert.ok(shown > Number(rows[0].before) - 1000, `${shown} is long before ${rows[0].before}`);
   }

@@ -1,4 +1,4 @@
-/** A person on the way to their agent: the router's public listener before a real Neo that sleeps and wakes. */
+/** A person connects to their agent: the router's public listener before a real Neo that sleeps and wakes. */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
@@ -12,7 +12,7 @@ import { eventually } from '../../support/eventually.ts';
 import { type Installation, startInstallation } from '../../support/installation.ts';
 import { sharedOwner, temporaryFolder } from '../../support/temporary.ts';
 
-/** The events that somebody has seen who listens all the while. */
+/** The events that a permanently connected client has seen. */
 function listening(client: NeoClient, conversationId: string, owner: { after(end: () => void): void }) {
   const seen: NeoEvent[] = [];
   const lost: string[] = [];
@@ -59,21 +59,21 @@ describe('a person at the public listener', () => {
   });
   after(() => shared.end());
 
-  test('a message wakes the machine, its events come back, and a stream goes on where it was after a sleep', async (t) => {
+  test('a message wakes the machine, its events come back, and a stream resumes at the same event after a sleep', async (t) => {
     const first = listening(ada, 'talk', t);
     await first.opened(1);
     assert.equal((await machines.show('ada')).running, 'ready');
     const one = await ada.chat({ message: 'good morning', conversation_id: 'talk' });
     await first.replyTo(one.turn_id);
 
-    // Put to sleep under the open stream: it ends, and is opened again by itself, which wakes the machine.
+    // Put to sleep under the open stream: it ends, and reopens by itself, which wakes the machine.
     await machines.suspend('ada');
     assert.equal((await machines.show('ada')).running, 'asleep');
     await machines.restore('ada');
     const two = await ada.chat({ message: 'and good night', conversation_id: 'talk' });
     await first.replyTo(two.turn_id);
     const ids = first.seen.flatMap(({ id }) => id ?? []);
-    assert.equal(new Set(ids).size, ids.length, 'nothing is told twice');
+    assert.equal(new Set(ids).size, ids.length, 'no event is repeated');
     first.stop();
 
     const { turns } = await ada.conversation('talk');
@@ -83,7 +83,7 @@ describe('a person at the public listener', () => {
     );
   });
 
-  test('what is a credential here opens nothing else, and nothing else opens this', async () => {
+  test('a credential of this listener opens no other API, and no other credential opens this one', async () => {
     const { router, secrets } = house;
     const status = async (url: string, bearer: string, path: string) =>
       (await fetch(url + path, { headers: { authorization: `Bearer ${bearer}` } })).status;
@@ -112,7 +112,7 @@ describe('a person at the public listener', () => {
     assert.match(await house.run('user', 'list', 'ada'), /ada +[0-9a-f]{12} .* revoked .* phone\n/);
   });
 
-  test('commands of another home come in with the address and the token', async (t) => {
+  test('commands of another home connect with the address and the token', async (t) => {
     const env = { REVEILLE_HOME: temporaryFolder(t), REVEILLE_URL: house.router.public.url, REVEILLE_TOKEN: token };
     const process = { env, argv: [], stdout: {}, stderr: {} } as unknown as Parameters<typeof createContext>[0];
     const client = personClient(await createContext(process, {}));

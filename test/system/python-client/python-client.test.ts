@@ -13,7 +13,7 @@ import { temporaryFolder } from '../../support/temporary.ts';
 import { needs, pythonForClient } from '../../support/tools.ts';
 
 const CLIENT = join(import.meta.dirname, '..', '..', '..', 'clients', 'python');
-test('the version is that of the package', () => {
+test('its version is that of the package', () => {
   const { version } = JSON.parse(readFileSync(join(CLIENT, '..', '..', 'package.json'), 'utf8')) as { version: string };
   assert.match(
     readFileSync(join(CLIENT, 'pyproject.toml'), 'utf8'),

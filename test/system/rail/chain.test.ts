@@ -26,7 +26,7 @@ const home = temporaryFolder(owner);
 /** Apart from the home, which servers do not see. */
 const made = join(temporaryFolder(owner), 'transfers');
 
-/** The manifest of the recipe, with the stand-in in the place of the server. */
+/** The manifest of the recipe, with the stand-in replacing the server. */
 function manifest(name: 'executor' | 'neo'): string {
   const recipe = JSON.parse(readFileSync(join(RECIPE, `${name}.json`), 'utf8')) as {
     servers: { args?: string[]; command: string }[];
@@ -63,7 +63,7 @@ async function submit(...nodes: object[]): Promise<string> {
 
 const look = async <T>(path: string) => JSON.parse(await executor.get('alice', path)) as T;
 type State = { status: string; error?: { message: string }; receipt?: { sha256: string } };
-/** Waits until the intent is over or waits for a person. */
+/** Waits until the intent has ended or waits for a person. */
 async function reaches(id: string, status: string): Promise<State> {
   const settled = ['awaiting_approval', 'completed', 'failed', 'denied', 'unknown'];
   const state = await eventually(
@@ -86,7 +86,7 @@ const send = (amount: unknown, to = '0xb0b') => ({
   args: { to, token: 'PAX', amount },
 });
 
-test('the recipe’s manifests can be read, and only the executor’s names the signing key', () => {
+test('the recipe’s manifests are valid, and only the executor’s names the signing key', () => {
   const [rail, agent] = (['executor', 'neo'] as const).map((name) =>
     loadManifest(join(RECIPE, `${name}.json`), VARIABLES),
   );
@@ -111,7 +111,7 @@ test('the agent sees paxeer-net__get_balance with all digits, and no transfer, w
   assert.match(textOf(refused), /core_execute/);
 });
 
-test('a number that no call carries exactly is refused before the transfer, and limits hold for 256 bits', async () => {
+test('a number that no call can represent exactly is refused before the transfer, and limits hold for 256 bits', async () => {
   const number = await submit(balance, send({ $ref: 'balance#/wei' }));
   assert.match(
     (await reaches(number, 'failed')).error!.message,

@@ -14,8 +14,7 @@ const USER = 'alice';
 const TASK = 'Pay the rent in EUR from alice to rent, the amount that was given.';
 
 /**
- * Hands the rent over without its amount. The compiling model takes the newest that was given; without one, what the
- * agent has said.
+ * Submits the rent without its amount. The compiling model takes the newest given amount; without one, the agent's own.
  */
 const payer: Script = (response, request) => {
   const { model, messages } = request.body;
@@ -40,7 +39,7 @@ async function house(t: TestContext) {
   const executor = await startExecutorProcess(home, {
     EXECUTOR_MODEL: COMPILER_MODEL,
     EXECUTOR_MODEL_BASE_URL: endpoint.baseUrl,
-    // Nobody listens there; agents can be parked, and are woken once somebody does.
+    // No process listens there; agents can be parked, and are woken once a listener exists.
     EXECUTOR_CHRONOS_URL: 'http://127.0.0.1:9',
     EXECUTOR_CHRONOS_TOKEN: 'a-token-of-chronosd',
   });
@@ -61,7 +60,7 @@ async function house(t: TestContext) {
   return { home, executor, start };
 }
 
-test('an amount that only the agent has said is not paid, nor asked about', async (t) => {
+test('an amount that only the agent named is neither paid nor asked about', async (t) => {
   const { home, executor, start } = await house(t);
   const neo = await start();
   await accepted(neo, { message: 'What is the rent?', conversation_id: 'c' });
@@ -75,7 +74,7 @@ test('an amount that only the agent has said is not paid, nor asked about', asyn
   assert.equal(balancesOf(home).rent, '0.00');
 });
 
-test('two alarms at night: the second task stands behind the first, both are parked, and whoever comes later pays each once', async (t) => {
+test('two alarms at night: the second task waits behind the first, both are parked, and a later approver pays each once', async (t) => {
   const { home, executor, start } = await house(t);
   const neo = await start();
   const due = 1_795_000_000_000;

@@ -67,7 +67,7 @@ test('a transfer that a person asks Neo for is approved over its API, made once,
     String(told?.output),
     new RegExp(`was completed\\.\nReceipt: sha256 ${pointer.sha256}, .*GET ${pointer.path} `),
   );
-  // The person fetches it from their agent, and checks it through a pipe.
+  // The person fetches it from their agent, and verifies it through a pipe.
   const fetched = await ask(neo, pointer.path, {});
   const piped = await reveille(home, ['receipt', 'verify', '--key', key, '--json'], { input: fetched.text });
   assert.equal(piped.status, 0, piped.stderr + piped.stdout);

@@ -18,7 +18,7 @@ const isRoot = process.geteuid?.() === 0;
 type As = { readonly uid: number; readonly gid: number };
 /**
  * Who starts the sandbox, and for whom. `open`: a program that sees the system, as a machine's; `closed`: one that sees
- * named folders alone, as the shell's.
+ * only named folders, as the shell's.
  */
 type Case = { readonly name: string; readonly starter?: As; readonly user?: As; readonly kind: 'open' | 'closed' };
 
@@ -33,7 +33,7 @@ const CASES: readonly Case[] = [
 /** Defines the tests. @param limitMs of each walk */
 export function testTrespassing(files: Task['files'], limitMs: number): void {
   for (const { name, starter, user, kind } of CASES)
-    test(`${name} in the sandbox writes nothing but its own, and reaches no other process`, async (t) => {
+    test(`${name} in the sandbox writes only its own files, and reaches no other process`, async (t) => {
       if (!(await hasBubblewrap(t))) return;
       if ((starter ?? user) && !isRoot) return t.skip('only root can run a test as another user');
       const folder = temporaryFolder(t);

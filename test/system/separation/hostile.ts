@@ -1,7 +1,7 @@
 /**
- * A hostile program: looks for a secret wherever it may look, writes down where it found it, and then pretends to be an
- * agent's daemon or an MCP server. Arguments: `daemon` or `mcp`. `loot.json` in the folder it works in says where to
- * look, so that nothing of what it was started with has to.
+ * A hostile program: looks for a secret in every readable place, records where it found it, and then imitates an
+ * agent's daemon or an MCP server. Arguments: `daemon` or `mcp`. `loot.json` in its working folder says where to look,
+ * so that its arguments and environment need not.
  */
 import {
   closeSync,
@@ -34,7 +34,7 @@ function attempt(how: string, where: string, take: () => string | boolean): void
     const taken = take();
     if (taken === true || (typeof taken === 'string' && holds(taken))) found.push({ how, where });
   } catch {
-    // Not to be had that way.
+    // Not readable that way.
   }
 }
 
@@ -43,11 +43,11 @@ function ransack(path: string): void {
   try {
     for (const name of readdirSync(path)) ransack(join(path, name));
   } catch {
-    // No folder.
+    // Not a folder.
   }
 }
 
-/** Names of processes, also of those that hide from a listing. */
+/** Names of processes, also of those hidden from a listing. */
 function otherProcesses(): string[] {
   try {
     return readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
@@ -59,7 +59,7 @@ function otherProcesses(): string[] {
 function spy(pid: string): void {
   attempt('environment of a process', pid, () => readFileSync(`/proc/${pid}/environ`, 'latin1'));
   attempt('arguments of a process', pid, () => readFileSync(`/proc/${pid}/cmdline`, 'latin1'));
-  // Whoever may open this may read the whole memory of the process: it is the right to trace it.
+  // A program that may open this file may read the whole memory of the process: it is the right to trace it.
   attempt('memory of a process', pid, () => {
     const isDaemon = /reveille\.mjs\0(?:up|router|executor)/.test(readFileSync(`/proc/${pid}/cmdline`, 'latin1'));
     closeSync(openSync(`/proc/${pid}/mem`, 'r'));
@@ -103,13 +103,13 @@ ownDescriptors();
 for (const path of loot.sockets) await knock(path);
 for (const path of loot.writable)
   attempt('write', path, () => {
-    // Without O_CREAT: a new file in a temporary folder of its own would be no loot.
+    // Without O_CREAT: a new file in a private temporary folder would not count as loot.
     const file = openSync(path, constants.O_WRONLY | constants.O_APPEND);
     writeSync(file, '# was here\n');
     return true;
   });
 const report = join(folder, `report-${process.argv[2]}.json`);
-// Whoever waits for the file finds all of it.
+// The rename makes the whole file appear at once.
 writeFileSync(
   `${report}.new`,
   JSON.stringify({ found, environment, uid: process.getuid?.(), groups: process.getgroups?.() }),

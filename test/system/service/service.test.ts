@@ -1,4 +1,7 @@
-/** `reveille service` and `reveille upgrade` under a real systemd of a user: from the installation to nothing but the data. */
+/**
+ * `reveille service` and `reveille upgrade` under a real systemd of a user: from the installation until only the data
+ * remains.
+ */
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,12 +13,12 @@ import { eventually } from '../../support/eventually.ts';
 import { sharedOwner, temporaryFolder } from '../../support/temporary.ts';
 import { REGISTRY_PORT, SYSTEM_BUS, startUserManager, type UserManager, WAKE_ALARM, whyNot } from './user-manager.ts';
 
-// A container of CI may have no control groups to give away.
+// A CI container may have no control groups to delegate.
 const skip = whyNot() ?? false;
 
 const REGISTRY = join(import.meta.dirname, '..', '..', 'support', 'stand-ins', 'registry.ts');
 
-/** Words of a program that stands for another version: what it does otherwise, before it is this one. */
+/** Code of a program that represents another version: its differences, run before it becomes this version. */
 const VERSIONS = {
   '0.1.5': '',
   '0.2.0': '',
@@ -61,13 +64,13 @@ describe('reveille service under systemd', { skip }, () => {
     return stdout;
   };
   const json = async (...words: string[]) => JSON.parse(await must(...words, '--json'));
-  /** What systemd knows; a command of ours costs ten times as much. */
+  /** The state in systemd; a command of Reveille costs ten times as much. */
   const logs = async () =>
     (await system.run('journalctl', ...'--user-unit reveille.service -o cat -q'.split(' '))).stdout;
   const mainPid = async () =>
     Number((await system.run('systemctl', ...'--user show reveille --property MainPID --value'.split(' '))).stdout);
   const neoOf = async () => (await system.run('pgrep', '-f', 'reveille.mjs neo$')).stdout.trim();
-  /** Waits until a process other than these is the service, and takes requests. */
+  /** Waits until a process other than these is the service, and accepts requests. */
   const upAgain = (...others: number[]) =>
     eventually('it runs again', async () => {
       const run = join(system.home, 'run.json');
@@ -82,7 +85,7 @@ describe('reveille service under systemd', { skip }, () => {
     ...readdirSync(system.person).filter((name) => /upgrade$/.test(name)),
   ];
 
-  /** What `npm pack` would make of a version. */
+  /** The result of `npm pack` for a version. */
   async function pack(version: keyof typeof VERSIONS): Promise<string> {
     const root = join(folder, `package-${version}`, 'package');
     mkdirSync(join(root, 'bin'), { recursive: true });
@@ -105,7 +108,7 @@ describe('reveille service under systemd', { skip }, () => {
     system = await startUserManager(owner, folder);
   });
 
-  test('what stands in the way of an installation is one sentence, and nothing is left', async () => {
+  test('an obstacle to the installation is one sentence, and nothing remains', async () => {
     const refuses = async (says: RegExp) => {
       const { status, stderr } = await system.reveille('service', 'install');
       assert.equal(status, 1);
@@ -135,7 +138,7 @@ describe('reveille service under systemd', { skip }, () => {
     rmSync(prefix);
   });
 
-  test('install starts it, and it rings without a terminal', async () => {
+  test('install starts it, and it fires without a terminal', async () => {
     const installed = await json('service', 'install');
     assert.equal(installed.service, 'reveille');
     assert.ok(installed.enabled && installed.checkout);
@@ -144,7 +147,7 @@ describe('reveille service under systemd', { skip }, () => {
     assert.deepEqual([verdict.status, verdict.stderr], [0, '']);
     const status = await json('service', 'status');
     assert.equal(status.state, 'running');
-    assert.ok(Date.parse(status.next_ring) > 0, 'the welcome alarm rings next');
+    assert.ok(Date.parse(status.next_ring) > 0, 'the welcome alarm fires next');
     await eventually('the welcome alarm rings', async () => /rang {2}welcome/.test(await logs()));
     assert.match(
       await must('service', 'status'),
@@ -152,7 +155,7 @@ describe('reveille service under systemd', { skip }, () => {
     );
   });
 
-  test('killed it is started again, and takes over the agent that is awake', async () => {
+  test('after a kill it is restarted, and adopts the agent that is awake', async () => {
     const [pid, neo] = [await mainPid(), await neoOf()];
     assert.match(neo, /^\d+/);
     await system.run('kill', '-9', String(pid));
@@ -169,7 +172,7 @@ describe('reveille service under systemd', { skip }, () => {
     assert.match(JSON.stringify(machine), /"running":"(ready|awake|up)"/);
   });
 
-  test('after a restart of everything what is overdue rings within 5 s, and says why it is late', async () => {
+  test('after a restart of the computer an overdue alarm fires within 5 s, and gives the reason of its lateness', async () => {
     await must('alarm', 'set', 'while nobody was there', '--in', '3s');
     await system.shutDown();
     assert.equal(await neoOf(), '');
@@ -192,10 +195,10 @@ describe('reveille service under systemd', { skip }, () => {
       const shown = await must('alarm', 'show', id);
       return /I am the offline model[\s\S]*/.exec(shown)?.[0];
     });
-    assert.match(reply, told, 'the agent was told, too');
+    assert.match(reply, told, 'the agent got the reason, too');
   });
 
-  test('the computer is woken before the first alarm that asks for it, whatever is killed, and no more when none does', async () => {
+  test('the computer is woken before the first alarm that asks for it, whatever is killed, and no longer when none does', async () => {
     const armed = async () => {
       const { stdout } = await system.run('cat', WAKE_ALARM);
       return Number(stdout) * 1000;
@@ -228,7 +231,7 @@ describe('reveille service under systemd', { skip }, () => {
     await eventually('it is armed again, and stays so to the end', async () => (await armed()) === second.wakesAt);
   });
 
-  test('the computer is held awake until the turn has ended, and let go at once when the service is killed', async () => {
+  test('the computer is kept awake until the turn has ended, and released at once when the service is killed', async () => {
     const held = async () => (await system.run('env', SYSTEM_BUS, 'systemd-inhibit', '--list', '--no-pager')).stdout;
     const isHeld = async () => /Reveille .*sleep:idle:handle-lid-switch/.test(await held());
     await must('alarm', 'set', 'held awake for', '--in', '8s', '--wake-computer');
@@ -244,7 +247,7 @@ describe('reveille service under systemd', { skip }, () => {
     assert.match(await logs(), /rang .*held awake for[\s\S]*The message: "held awake for"/, 'the agent has answered');
   });
 
-  test('upgrade says in one sentence why a version cannot be had from the registry, and nothing changes', async () => {
+  test('upgrade gives the reason in one sentence when the registry cannot provide a version, and nothing changes', async () => {
     const pid = await mainPid();
     const refuses = async (wanted: string, says: RegExp) => {
       const { status, stderr } = await system.reveille('upgrade', wanted);
@@ -267,7 +270,7 @@ describe('reveille service under systemd', { skip }, () => {
     await refuses(broken, /npm could not install/);
   });
 
-  test('upgrade runs the newest version of the registry, and goes back from one that is broken', async () => {
+  test('upgrade runs the newest version of the registry, and reverts a broken one', async () => {
     await must('alarm', 'set', 'kept over upgrades', '--in', '1h');
     assert.deepEqual((await json('upgrade')).to, '0.2.0');
     assert.equal((await json('service', 'status')).version, '0.2.0');
@@ -286,7 +289,7 @@ describe('reveille service under systemd', { skip }, () => {
     assert.deepEqual(leftOvers(), []);
   });
 
-  test('an upgrade that is killed while it downloads has changed nothing', async () => {
+  test('an upgrade that is killed during its download has changed nothing', async () => {
     const pid = await mainPid();
     const file = await pack('0.6.0');
     writeFileSync(`${file}.slow`, '');
@@ -298,7 +301,7 @@ describe('reveille service under systemd', { skip }, () => {
     assert.equal(await mainPid(), pid);
   });
 
-  test('after a power cut while the new version migrates, the one before runs on the data as it was', async () => {
+  test('after a power cut while the new version migrates, the previous one runs on the unchanged data', async () => {
     const cut = system.reveille('upgrade', '0.6.0');
     await eventually('it migrates', () => existsSync(join(system.person, 'migrating')));
     await system.cutPower();
@@ -311,7 +314,7 @@ describe('reveille service under systemd', { skip }, () => {
     assert.deepEqual(leftOvers(), []);
   });
 
-  test('one that is killed while its version is looked at is brought to an end by the next', async () => {
+  test('an upgrade that is killed during its trial is completed by the next', async () => {
     await pack('0.7.0');
     void system.run(process.execPath, REGISTRY, registry, String(REGISTRY_PORT));
     writeFileSync(join(system.person, 'slow'), '');
@@ -337,7 +340,7 @@ describe('reveille service under systemd', { skip }, () => {
     assert.deepEqual(leftOvers(), []);
   });
 
-  test('uninstall leaves nothing but the data, and says where that is', async () => {
+  test('uninstall leaves only the data, and prints its folder', async () => {
     const said = await must('service', 'uninstall');
     assert.match(said, new RegExp(`The data is left in ${system.home}`));
     assert.ok(!existsSync(join(system.person, '.config/systemd/user/reveille.service')));

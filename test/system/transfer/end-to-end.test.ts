@@ -1,6 +1,4 @@
-/**
- * Alarms that were set on SQLite ring from PostgreSQL, each once, whatever they were doing when chronosd was stopped.
- */
+/** Alarms that were set on SQLite fire from PostgreSQL, each once, in whatever state chronosd was stopped. */
 
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
@@ -18,7 +16,7 @@ import { listening, temporaryFolder } from '../../support/temporary.ts';
 
 type Wake = { fire_id: string; message: string; payload?: unknown; attempt: number };
 
-/** Takes wakes as the router does; one whose message says so is never answered. */
+/** Takes wakes as the router does; a wake whose message says so is never answered. */
 async function startRouter(t: TestContext) {
   const router = { url: '', wakes: [] as Wake[], bodies: [] as string[], hanging: 0 };
   const server = createServer((request, response) => {
@@ -41,7 +39,7 @@ async function startRouter(t: TestContext) {
   return router;
 }
 
-test('alarms set on SQLite ring once from PostgreSQL, after a kill -9 in the middle of a delivery', async (t) => {
+test('alarms set on SQLite fire once from PostgreSQL, after a kill -9 during a delivery', async (t) => {
   const postgres = await startPostgres();
   t.after(() => postgres.remove());
   const uri = postgres.uri(await postgres.createDatabase());
@@ -111,9 +109,9 @@ test('alarms set on SQLite ring once from PostgreSQL, after a kill -9 in the mid
   assert.deepEqual(
     [...rung.keys()].map((fireId) => fireId.split('@')[0]).toSorted(),
     expected.toSorted(),
-    'every alarm rang but the cancelled one',
+    'every alarm fired except the cancelled one',
   );
-  for (const [fireId, wakes] of rung) assert.equal(wakes.length, 1, `${fireId} rang ${wakes.length} times`);
+  for (const [fireId, wakes] of rung) assert.equal(wakes.length, 1, `${fireId} fired ${wakes.length} times`);
   for (const { fire_id, message } of router.wakes) assert.equal(message, rings.get(fire_id.split('@')[0]!));
   assert.ok(router.bodies.some((body) => body.includes('{"n":12345678901234567890,"f":1.0}')));
   const { fires } = await client.listFires(hanging);

@@ -17,7 +17,7 @@ async function start(t: TestContext, agent: A2aServer, path = '') {
   return bench;
 }
 
-/** Wakes, ends the agent's task once it is there, and waits for the end of the turn. */
+/** Wakes, ends the agent's task once it exists, and waits for the end of the turn. */
 async function ringAndFinish(agent: A2aServer, bench: Awaited<ReturnType<typeof startTargetBench>>) {
   const { json, text } = await bench.wake('alice', { conversation_id: 'daily' });
   assert.ok(json.data, text);
@@ -39,7 +39,7 @@ describe('transports of a2a', () => {
     ['JSONRPC', '0.3', ''],
     ['HTTP+JSON', '0.3', ''],
   ] as const) {
-    test(`an agent with ${binding} of A2A ${version} alone is woken at ${path || 'its origin'}`, async (t) => {
+    test(`an agent with only ${binding} of A2A ${version} is woken at ${path || 'its origin'}`, async (t) => {
       const agent = await startA2aServer([binding], { version });
       const bench = await start(t, agent, path);
       const turn = await ringAndFinish(agent, bench);
@@ -56,7 +56,7 @@ describe('transports of a2a', () => {
     });
   }
 
-  test('a JSON-RPC error is a refusal, and a refused context is left out', async (t) => {
+  test('a JSON-RPC error is a refusal, and a refused context is omitted', async (t) => {
     const agent = await startStandInA2a();
     atEnd(t, () => agent.close());
     const supportedInterfaces = [{ url: agent.url, protocolBinding: 'JSONRPC', protocolVersion: '1.0' }];
@@ -95,7 +95,7 @@ describe('transports of a2a', () => {
     assert.equal(other.heard.length, 0);
   });
 
-  test('an agent with gRPC alone says so before a turn is accepted', async (t) => {
+  test('an agent with only gRPC is reported before a turn is accepted', async (t) => {
     const agent = await startA2aServer(['GRPC']);
     const bench = await start(t, agent);
     const { text } = await bench.wake('alice');

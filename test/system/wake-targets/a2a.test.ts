@@ -21,7 +21,7 @@ async function start(t: TestContext, spec: object = {}) {
   return { agent, bench, sent };
 }
 
-/** Wakes, and lets the pauses between looks pass until the turn is over. */
+/** Wakes, and advances the pauses between polls until the turn has ended. */
 async function ringSlowly(bench: TargetBench, meanwhile: () => void = () => {}) {
   const { json } = await bench.wake('alice');
   return await eventually('the turn is over', async () => {
@@ -52,7 +52,7 @@ describe('a2a', () => {
     assert.equal((await bench.ring('alice')).status, 'done');
   });
 
-  test('a task that works on is asked about until it ends, whatever its end', async (t) => {
+  test('a working task is polled until it ends, whatever its end', async (t) => {
     const { agent, bench } = await start(t);
     const ends = [
       ['TASK_STATE_COMPLETED', 'done', /^$/],
@@ -78,7 +78,7 @@ describe('a2a', () => {
     }
   });
 
-  test('an agent that makes its own contexts is asked without one, and its context is kept', async (t) => {
+  test('an agent that creates its own contexts is called without one, and its context is kept', async (t) => {
     const { agent, bench, sent } = await start(t);
     agent.ownContexts = true;
     const first = await bench.ring('alice', { conversation_id: 'daily' });
@@ -90,7 +90,7 @@ describe('a2a', () => {
     );
   });
 
-  test('what was refused is a failure, what was cut off is unknown, what was not begun is tried again', async (t) => {
+  test('a refusal is a failure, an interruption is unknown, a turn that did not begin is retried', async (t) => {
     const { agent, bench, sent } = await start(t);
     agent.misbehave = always(403, { error: 'no' }, { path: SEND });
     assert.match((await bench.ring('alice')).error ?? '', /^the agent refused the message: 403/);
@@ -108,7 +108,7 @@ describe('a2a', () => {
     assert.ok(turn.attempts > 1);
   });
 
-  test('a task is found again by the next router', async (t) => {
+  test('the next router finds a task again', async (t) => {
     const { agent, bench } = await start(t);
     agent.begins = 'TASK_STATE_WORKING';
     const { json } = await bench.wake('alice');

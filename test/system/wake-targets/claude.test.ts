@@ -9,7 +9,7 @@ import { startTargetBench } from './router.ts';
 const machine = (cwd: string, more: object = {}) => ({ provider: 'command', spec: { preset: 'claude', cwd, ...more } });
 
 describe('claude', () => {
-  test('a conversation is begun, kept, and gone on with in its own folder', async (t) => {
+  test('a conversation is started, kept, and continued in its own folder', async (t) => {
     const bench = await startTargetBench(t);
     const { work, home } = bench;
     await bench.put('alice', machine(work));
@@ -30,7 +30,7 @@ describe('claude', () => {
     );
     assert.deepEqual(two!.argv.slice(0, 3), ['-p', '--resume', first.session]);
     assert.deepEqual([one!.cwd, two!.cwd], [work, work]);
-    // What the program sets alarms with defaults to the conversation that it was started for.
+    // The program's alarms default to the conversation for which it was started.
     assert.deepEqual([one!.env.REVEILLE_CONVERSATION_ID, two!.env.REVEILLE_CONVERSATION_ID], ['daily', 'daily']);
     const other = await bench.ring('alice', { conversation_id: 'weekly' });
     assert.notEqual(other.session, first.session);
@@ -42,7 +42,7 @@ describe('claude', () => {
     await bench.put('alice', machine(bench.work));
     const message = '--dangerously-skip-permissions; $(touch /tmp/x) `id` "quoted"\n\n\t/clear\nünï😀\u2028end ';
     await bench.ring('alice', { message, label: 'night "shift"', missed_count: 2, set_at: '2026-06-14T08:10:00.000Z' });
-    // Raw, so that no digit is lost on the way here.
+    // Raw, so that no digit is lost.
     const body = `{"user_id":"alice","message":"x","payload":{"n":12345678901234567890,"b":1.0,"a":[]},"alarm_id":"018f3b1c-0000-7000-8000-000000000001","origin":"chronos","fire_id":"018f3b1c-0000-7000-8000-000000000001@5","scheduled_for":"2026-06-15T08:10:00.000Z","attempt":1,"missed_count":0}`;
     const answer = await bench.send('POST', '/internal/wake', 'wake-token-of-the-tests', body);
     assert.equal(answer.status, 202, answer.text);
@@ -62,7 +62,7 @@ describe('claude', () => {
     assert.ok(listed.text.includes('12345678901234567890'));
   });
 
-  test('words that cannot be an argument go over standard input', async (t) => {
+  test('texts that cannot be an argument use standard input', async (t) => {
     const bench = await startTargetBench(t);
     await bench.put('alice', machine(bench.work));
     const long = 'x'.repeat(140_000);
@@ -83,7 +83,7 @@ describe('claude', () => {
     const named = await bench.ring('alice', { conversation_id: session });
     assert.equal(named.session, session);
     assert.equal(named.status, 'done');
-    // A UUID that is no session is a name like any other.
+    // A UUID that is not a session is an ordinary name.
     const conversation = randomUUID();
     const begun = await bench.ring('alice', { conversation_id: conversation });
     assert.equal(begun.status, 'done', begun.error);
@@ -92,7 +92,7 @@ describe('claude', () => {
     assert.equal(again.session, begun.session);
   });
 
-  test('a wake without a conversation begins one, whose id the agent is told', async (t) => {
+  test('a wake without a conversation starts one, whose id is given to the agent', async (t) => {
     const bench = await startTargetBench(t);
     await bench.put('alice', machine(bench.work));
     const one = await bench.ring('alice', { conversation_id: undefined });
@@ -103,7 +103,7 @@ describe('claude', () => {
     assert.equal(more.session, one.session);
   });
 
-  test('a session that is gone fails the turn, and no other takes its place', async (t) => {
+  test('a missing session fails the turn, and no other replaces it', async (t) => {
     const bench = await startTargetBench(t);
     await bench.put('alice', machine(bench.work));
     await bench.ring('alice', { conversation_id: 'daily' });

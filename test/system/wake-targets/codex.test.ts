@@ -8,7 +8,7 @@ import { startTargetBench } from './router.ts';
 const machine = (cwd: string, more: object = {}) => ({ provider: 'command', spec: { preset: 'codex', cwd, ...more } });
 
 describe('codex', () => {
-  test('the words go over standard input, and the thread goes on', async (t) => {
+  test('the text uses standard input, and the thread continues', async (t) => {
     const bench = await startTargetBench(t);
     await bench.put('alice', machine(bench.work, { args: ['--skip-git-repo-check'] }));
     const message = '-c sandbox_mode="danger"\n\0binary';
@@ -52,7 +52,7 @@ describe('codex', () => {
     }
   });
 
-  test('a thread that stays busy is given up in the end, with what was said', async (t) => {
+  test('a thread that stays busy is abandoned in the end, with the reason', async (t) => {
     const bench = await startTargetBench(t);
     await bench.put('alice', machine(bench.work));
     await bench.ring('alice');
@@ -66,7 +66,7 @@ describe('codex', () => {
     assert.match(turn.error ?? '', /did not start: codex is busy: .*active writer/);
   });
 
-  test('the events say how a turn ended, whatever the exit code', async (t) => {
+  test('the events decide how a turn ended, whatever the exit code', async (t) => {
     const bench = await startTargetBench(t);
     await bench.put('alice', machine(bench.work));
     const cases = [

@@ -6,7 +6,7 @@ import { startTargetBench } from './router.ts';
 const machine = (cwd: string) => ({ provider: 'command', spec: { preset: 'gemini', cwd } });
 
 describe('gemini', () => {
-  test('a conversation goes on, with the words on standard input', async (t) => {
+  test('a conversation continues, with the text on standard input', async (t) => {
     const bench = await startTargetBench(t);
     await bench.put('alice', machine(bench.work));
     const first = await bench.ring('alice', { message: '--yolo' });
@@ -21,7 +21,7 @@ describe('gemini', () => {
     assert.ok(two!.stdin!.includes('x'.repeat(140_000)));
   });
 
-  test('each exit code is said in words', async (t) => {
+  test('each exit code has a sentence', async (t) => {
     const bench = await startTargetBench(t);
     await bench.put('alice', machine(bench.work));
     const codes = [
@@ -43,7 +43,7 @@ describe('gemini', () => {
     assert.equal((await bench.ring('alice')).status, 'unknown');
   });
 
-  test('a session that is gone fails the turn', async (t) => {
+  test('a missing session fails the turn', async (t) => {
     const bench = await startTargetBench(t);
     await bench.put('alice', machine(bench.work));
     await bench.ring('alice');

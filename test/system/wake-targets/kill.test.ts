@@ -55,7 +55,7 @@ test('a router that is killed again and again loses no wake and runs none twice'
   let client = await start();
   await client.put('alice', { provider: 'command', spec: { preset: 'claude', cwd: home } });
 
-  /** Wakes that were not acknowledged come again, as an alarm's do. */
+  /** Unacknowledged wakes are repeated, as those of an alarm are. */
   const unacknowledged = new Set<number>();
   let acknowledged = 0;
   let refusal = 'no answer';

@@ -20,7 +20,7 @@ import { eventually } from '../../support/eventually.ts';
 import { behave, callsIn, installAgent } from '../../support/stand-ins/agents/executable.ts';
 import { atEnd, temporaryFolder } from '../../support/temporary.ts';
 
-/** Takes receipts; gives what it took, as `<stage> <ok>`. */
+/** Accepts turn reports; returns them as `<stage> <ok>`. */
 async function startReceiver(t: TestContext) {
   const taken: string[] = [];
   const server = createServer(async (request, response) => {
@@ -64,7 +64,7 @@ function homeWithClaude(t: TestContext): string {
   return home;
 }
 
-test('what one router could not report the next one reports', async (t) => {
+test('the next router delivers the turn reports that one router could not', async (t) => {
   const home = homeWithClaude(t);
   const doomed = startTargets(t, home, () => undefined);
   await doomed.wake();
@@ -76,7 +76,7 @@ test('what one router could not report the next one reports', async (t) => {
   assert.deepEqual(taken, ['turn_started undefined', 'turn_finished true']);
 });
 
-test('a turn that takes long is reported started before it ends', async (t) => {
+test('a long turn is reported started before it ends', async (t) => {
   const home = homeWithClaude(t);
   behave(home, { mode: 'wait' });
   const { taken, url } = await startReceiver(t);

@@ -46,7 +46,7 @@ async function startDoomed(t: TestContext) {
 
 const firstCall = (home: string): Promise<Call> => eventually('the program runs', () => callsIn(home)[0]);
 
-/** Whether the program is on record: its router may be killed from then on. */
+/** Whether the program is recorded: its router may be killed from then on. */
 const onRecord = async (doomed: Awaited<ReturnType<typeof startDoomed>>, turnId: string) => {
   const call = await firstCall(doomed.home);
   await eventually('the turn runs', async () => {
@@ -76,7 +76,7 @@ describe('a router that is killed while a turn runs', () => {
     assert.equal(callsIn(doomed.home).length, 2);
   });
 
-  test('finds the answer of a program that came to its end meanwhile', async (t) => {
+  test('finds the answer of a program that ended meanwhile', async (t) => {
     const doomed = await startDoomed(t);
     const answer = await doomed.wake('alice');
     const { pid } = await onRecord(doomed, answer.json.data.turn_id!);
@@ -89,7 +89,7 @@ describe('a router that is killed while a turn runs', () => {
     assert.equal(callsIn(doomed.home).length, 1);
   });
 
-  test('calls a turn unknown when nothing is left that tells, and does not run it again', async (t) => {
+  test('records a turn as unknown when no trace of it remains, and does not run it again', async (t) => {
     const doomed = await startDoomed(t);
     const fire_id = '018f3b1c-0000-7000-8000-000000000001@99';
     const answer = await doomed.wake('alice', { fire_id });
@@ -110,7 +110,7 @@ describe('a router that is killed while a turn runs', () => {
   });
 });
 
-test('a router that is stopped ends the programs, and what waits is begun by the next one', async (t) => {
+test('a stopped router ends the programs, and the next one starts the waiting turns', async (t) => {
   const doomed = await startDoomed(t);
   const running = await doomed.wake('alice');
   const { pid } = await onRecord(doomed, running.json.data.turn_id!);

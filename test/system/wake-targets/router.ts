@@ -14,9 +14,9 @@ export type TargetBench = Bench & {
   clock: ShiftingClock;
   /** HOME of the agents: their sessions, calls and modes. */
   home: string;
-  /** The folder that they work in. */
+  /** Their working folder. */
   work: string;
-  /** Where a user's own presets stand. */
+  /** The folder of a user's own presets. */
   presets: string;
   dataDir: string;
   environment: NodeJS.ProcessEnv;
@@ -29,7 +29,7 @@ export type TargetBench = Bench & {
 
 const OVER = new Set<string>(['accepted', 'done', 'failed', 'unknown']);
 
-/** @param again starts another router on what an earlier one left */
+/** @param again starts another router on the data of an earlier one */
 export async function startTargetBench(
   t: TestContext,
   again?: Pick<TargetBench, 'home' | 'dataDir'>,
@@ -60,7 +60,7 @@ export async function startTargetBench(
     eventually(`turn ${turnId} is ${status}`, async () => {
       const found = (await turns(userId)).turns.find(({ id }) => id === turnId);
       const there = status === 'over' ? OVER.has(found?.status ?? '') : found?.status === status;
-      if (!there && OVER.has(found?.status ?? '')) assert.fail(`the turn is over: ${JSON.stringify(found)}`);
+      if (!there && OVER.has(found?.status ?? '')) assert.fail(`the turn has ended: ${JSON.stringify(found)}`);
       return there && found;
     });
   return {

@@ -19,7 +19,7 @@ async function start(t: TestContext, spec: object = { allow_private: true }) {
 }
 
 describe('webhook', () => {
-  test('an event is signed so that any receiver of Standard Webhooks can check it', async (t) => {
+  test('an event is signed so that any receiver of Standard Webhooks can verify it', async (t) => {
     const { receiver, bench, put } = await start(t);
     const secret = put.json.data.token!;
     assert.match(secret, /^whsec_/);
@@ -73,7 +73,7 @@ describe('webhook', () => {
     assert.equal((await bench.wake('alice')).status, 202);
   });
 
-  test('every other answer is told to the alarm, which tries again', async (t) => {
+  test('every other answer is reported to the alarm, which retries', async (t) => {
     const { receiver, bench } = await start(t);
     for (const [status, expected] of [
       [301, 502],
@@ -107,7 +107,7 @@ describe('webhook', () => {
     assert.equal(receiver.seen.length, 1);
   });
 
-  test('a private address is refused at registration, and a name that leads to one at the wake', async (t) => {
+  test('a private address is refused at registration, and a name that resolves to one at the wake', async (t) => {
     const { put, receiver, bench } = await start(t, {});
     assert.equal(put.status, 400);
     assert.match(
