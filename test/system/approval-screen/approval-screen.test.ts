@@ -32,21 +32,21 @@ describe('the approval screen', { skip: needs('script') }, () => {
   /** The program's own lines, by the width of the terminal, as harmless calls have them. */
   const own = new Map<number, Set<string>>();
 
-  async function look(hostile: HostileCase, id: string, size: Size): Promise<Seen> {
+  async function capture(hostile: HostileCase, id: string, size: Size): Promise<Seen> {
     const watched = await screens.open(hostile, id, size);
     const seen = { id, rows: watched.rows(), all: watched.all(), wrapped: watched.wrapped() };
     await watched.end();
     return seen;
   }
-  const lookAtBoth = async (hostile: HostileCase) => {
+  const captureBothSizes = async (hostile: HostileCase) => {
     const id = await screens.submit(hostile);
-    return Promise.all(SIZES.map(async (size) => ({ size, ...(await look(hostile, id, size)) })));
+    return Promise.all(SIZES.map(async (size) => ({ size, ...(await capture(hostile, id, size)) })));
   };
 
   before(async () => {
     screens = await openScreens(PROGRAM, PROMPT);
     for (const call of BENIGN)
-      for (const { size, id, all } of await lookAtBoth(call)) {
+      for (const { size, id, all } of await captureBothSizes(call)) {
         const rows = own.get(size.columns) ?? new Set();
         for (const row of steady(all, id)) if (!isMarked(row)) rows.add(row);
         own.set(size.columns, rows);
@@ -56,7 +56,7 @@ describe('the approval screen', { skip: needs('script') }, () => {
 
   for (const hostile of CASES)
     test(`shows what the call does, whatever it hides: ${hostile.name}`, async () => {
-      for (const { size, id, rows, all, wrapped } of await lookAtBoth(hostile)) {
+      for (const { size, id, rows, all, wrapped } of await captureBothSizes(hostile)) {
         const shown = framed(steady(rows, id), size);
         for (const wanted of [...hostile.wants, 'Effect: ', 'Amount:', 'Recipient:'])
           assert.ok(

@@ -32,11 +32,11 @@ async function open(t: TestContext) {
     REVEILLE_APPROVER_STORE: 'file',
   };
   const home = join(folder, 'home');
-  const run = (words: string[], input = '') => reveille(home, words, { env, input });
+  const run = (args: string[], input = '') => reveille(home, args, { env, input });
   assert.equal((await run(['approver', 'enroll'])).status, 0);
   const here = { ...env, PATH: process.env.PATH ?? '', HOME: home, REVEILLE_HOME: home };
-  const inTerminal = (words: string[]) => {
-    const watched = watchedIn(SIZE, [process.execPath, PROGRAM, ...words], here);
+  const inTerminal = (args: string[]) => {
+    const watched = watchedIn(SIZE, [process.execPath, PROGRAM, ...args], here);
     let isOver = false;
     const end = async () => {
       if (!isOver) await watched.end();

@@ -87,8 +87,8 @@ export async function openScreens(
   executor.stderr!.on('data', (chunk) => {
     log += chunk;
   });
-  const gone = once(executor, 'close');
-  const ready = await Promise.race([once(executor.stdout!, 'data'), gone.then(() => undefined)]);
+  const closed = once(executor, 'close');
+  const ready = await Promise.race([once(executor.stdout!, 'data'), closed.then(() => undefined)]);
   if (!ready) throw new Error(log);
   const { url } = JSON.parse(String(ready[0])) as { url: string };
   // Each call has its own user, because one intent of a user executes at a time.
@@ -140,7 +140,7 @@ export async function openScreens(
     },
     async close() {
       executor.kill('SIGTERM');
-      await gone;
+      await closed;
       rmSync(folder, { recursive: true, force: true });
     },
   };

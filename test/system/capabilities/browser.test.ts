@@ -22,8 +22,8 @@ test('the browser is disabled where server or browser is missing, and the messag
   const folder = temporaryFolder(t);
   writeFileSync(join(folder, 'playwright-mcp'), '#!/bin/sh\n', { mode: 0o755 });
   const half = await open(t, folder);
-  const said = half.pool.off().find(({ alias }) => alias === 'browser')?.why ?? '';
-  assert.match(said, /^there is no program chromium or .*; install Chromium$/);
+  const output = half.pool.off().find(({ alias }) => alias === 'browser')?.why ?? '';
+  assert.match(output, /^there is no program chromium or .*; install Chromium$/);
 });
 
 test('the server gets a clean environment, a profile in memory, and a proxy for all requests', async (t) => {
@@ -88,8 +88,8 @@ test('a page in a real browser reaches nothing on this computer, whatever it say
     'file:///etc/passwd',
     `http://127.0.0.1:${page}/away`,
   ]) {
-    const said = await call('browser_navigate', { url });
-    assert.doesNotMatch(said, /root:|\bsecret\b(?!.*allow)/, url);
+    const output = await call('browser_navigate', { url });
+    assert.doesNotMatch(output, /root:|\bsecret\b(?!.*allow)/, url);
   }
   assert.equal(secrets, 0);
   t.diagnostic(`13 ways, ${secrets} got through`);

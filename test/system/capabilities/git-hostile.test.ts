@@ -31,8 +31,8 @@ async function tryOut(site: Site, template: string, { prepare, jobs = () => usua
   const through: string[] = [];
   if (pictureOf(site.outside) !== before) through.push('a file outside was written');
   if (readdirSync(site.marks).length > 0) through.push('a program ran');
-  const said = answers.find(({ text }) => text.includes(site.canary) || text.includes('a request was made'));
-  if (said) through.push(`an answer has the canary: ${said.text.slice(0, 300)}`);
+  const leak = answers.find(({ text }) => text.includes(site.canary) || text.includes('a request was made'));
+  if (leak) through.push(`an answer has the canary: ${leak.text.slice(0, 300)}`);
   if (holdsCanary(at, site.canary)) through.push('the canary was staged');
   return { through, calls: answers.length, done: answers.filter(({ ok }) => ok).length };
 }

@@ -37,8 +37,8 @@ function open(t: TestContext, options: Partial<GitRunnerOptions> = {}) {
     runner.run(job, { signal: never, remote });
   const env = { PATH: process.env.PATH, GIT_CONFIG_GLOBAL: '/dev/null', GIT_CONFIG_NOSYSTEM: '1' };
   const git = (...args: string[]) => {
-    const words = ['-c', 'user.name=T', '-c', 'user.email=t@localhost', ...args];
-    return execFileSync('git', words, {
+    const gitArgs = ['-c', 'user.name=T', '-c', 'user.email=t@localhost', ...args];
+    return execFileSync('git', gitArgs, {
       cwd: root,
       env,
       encoding: 'utf8',
@@ -89,8 +89,8 @@ describe('compared with the git program', { skip }, () => {
     assert.equal(await run({ operation: 'status' }), status);
     // The tools name no functions after @@, and shorten ids to seven characters.
     const plain = (text: string) => text.replace(/^(@@ .* @@).*$/gm, '$1');
-    const diff = (...words: string[]) =>
-      plain(git('-c', 'core.quotePath=false', 'diff', '--no-color', '--abbrev=7', ...words));
+    const diff = (...gitArgs: string[]) =>
+      plain(git('-c', 'core.quotePath=false', 'diff', '--no-color', '--abbrev=7', ...gitArgs));
     assert.equal(await run({ operation: 'diff' }), diff());
     assert.equal(await run({ operation: 'diff', staged: true }), diff('--cached'));
     assert.equal(await run({ operation: 'diff', paths: ['src/1'] }), diff('--', 'src/1'));

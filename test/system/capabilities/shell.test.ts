@@ -10,11 +10,11 @@ import { needsSandbox, onPath } from '../../support/tools.ts';
 import { means, openCapabilities } from './bench.ts';
 
 /** Processes of this computer whose command line contains a word. */
-function processesWith(word: string): number {
+function processesWith(marker: string): number {
   return readdirSync('/proc').filter((pid) => {
     if (!/^\d+$/.test(pid)) return false;
     try {
-      return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(word);
+      return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(marker);
     } catch {
       return false;
     }
@@ -148,31 +148,31 @@ describe('the shell', () => {
     const bench = await open(t);
     if (!bench) return;
     const { run, workspace } = bench;
-    const word = `9${Math.trunc(performance.now())}${process.pid}`;
-    const late = await run(`trap '' TERM HUP INT; while :; do sleep ${word}; done`, { timeout_seconds: 1 });
+    const marker = `9${Math.trunc(performance.now())}${process.pid}`;
+    const late = await run(`trap '' TERM HUP INT; while :; do sleep ${marker}; done`, { timeout_seconds: 1 });
     assert.equal((late.data as { ended?: string }).ended, 'timeout');
     const hiding = [
-      `sleep ${word} & echo left`,
-      `nohup sleep ${word} >/dev/null 2>&1 & echo left`,
-      `setsid sleep ${word} >/dev/null 2>&1 & echo left`,
-      `setsid sh -c 'setsid sleep ${word} &' & sleep 0.1; echo left`,
-      `setsid chrt --idle 0 sh -c 'while :; do :; done' ${word} >/dev/null 2>&1 & sleep 0.1; echo left`,
-      `(trap '' TERM HUP INT; setsid sh -c 'sleep 1; echo x > later; sleep ${word}' >/dev/null 2>&1 &); echo left`,
+      `sleep ${marker} & echo left`,
+      `nohup sleep ${marker} >/dev/null 2>&1 & echo left`,
+      `setsid sleep ${marker} >/dev/null 2>&1 & echo left`,
+      `setsid sh -c 'setsid sleep ${marker} &' & sleep 0.1; echo left`,
+      `setsid chrt --idle 0 sh -c 'while :; do :; done' ${marker} >/dev/null 2>&1 & sleep 0.1; echo left`,
+      `(trap '' TERM HUP INT; setsid sh -c 'sleep 1; echo x > later; sleep ${marker}' >/dev/null 2>&1 &); echo left`,
     ];
     let through = 0;
     for (const command of hiding) {
       const { text } = await run(command);
       assert.match(text, /left/);
-      const running = processesWith(word);
+      const running = processesWith(marker);
       if (running > 0) through++;
       assert.equal(running, 0, command);
     }
     assert.match((await run('ulimit -u 2>/dev/null || ulimit -p')).text, /^1024$/m);
     // A thousand at most: a command that uses the whole computer slows the tests beside this one, too.
-    const breed = `f() { sleep ${word} & if [ $1 -gt 0 ]; then f $(($1-1)) & f $(($1-1)) & fi; }; f 7; sleep ${word}`;
+    const breed = `f() { sleep ${marker} & if [ $1 -gt 0 ]; then f $(($1-1)) & f $(($1-1)) & fi; }; f 7; sleep ${marker}`;
     const bomb = await run(breed, { timeout_seconds: 1 });
     assert.equal((bomb.data as { ended?: string }).ended, 'timeout');
-    await eventually('nothing is left of it', () => processesWith(word) === 0);
+    await eventually('nothing is left of it', () => processesWith(marker) === 0);
     assert.equal(existsSync(join(workspace, 'later')), false);
     assert.match((await run('echo alive')).text, /alive/);
     t.diagnostic(`${hiding.length + 2} attempts, ${through} got through`);

@@ -72,10 +72,10 @@ async function startUp(t: TestContext, more: Record<string, string>) {
     ...more,
   };
   const up = spawn(process.execPath, [PROGRAM, 'up', '--json'], { env, stdio: ['ignore', 'ignore', 'inherit'] });
-  const gone = once(up, 'exit');
+  const exited = once(up, 'exit');
   t.after(async () => {
     up.kill('SIGTERM');
-    await gone;
+    await exited;
   });
   await eventually('up is there', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
   const run = (words: string[], options: { env?: Record<string, string>; input?: string } = {}) =>
@@ -173,17 +173,17 @@ test('a person talks, approves, stops, leaves and continues, here and from anoth
   await other.end();
 
   // Its turn comes at its own time; from here on it is the latest message.
-  const told = () =>
+  const events = () =>
     following.outcome.stdout
       .split('\n')
       .filter((line) => line !== '')
       .map((line) => JSON.parse(line));
-  const isTold = (stdout: string) =>
+  const isReported = (stdout: string) =>
     /"kind":"reply"/.test(stdout) && (stdout.match(/"kind":"task".*"status":"denied"/g) ?? []).length === 2;
-  await following.until(({ stdout }) => isTold(stdout));
+  await following.until(({ stdout }) => isReported(stdout));
   const { status: ended } = await following.end('SIGINT');
   assert.equal(ended, 0);
-  const kinds = told().map(({ kind, status }) => [kind, status].filter(Boolean).join(' '));
+  const kinds = events().map(({ kind, status }) => [kind, status].filter(Boolean).join(' '));
   assert.deepEqual(new Set(kinds.filter((kind) => /^(?:rang|reply)$/.test(kind))).size, 2);
   assert.equal(kinds.filter((kind) => kind === 'rang').length, 1, 'a fired alarm is shown once');
   assert.ok(kinds.indexOf('rang') < kinds.indexOf('reply'), kinds.join());
@@ -194,17 +194,17 @@ test('a person talks, approves, stops, leaves and continues, here and from anoth
     answers,
   );
   assert.match(await done('log'), / approved {2}Transfer 25\.00 EUR from alice to bob\.: the step pay, by\s+\S+@\S+\n/);
-  const rang = told().find(({ kind }) => kind === 'rang');
-  assert.match(await done('alarm', 'show', rang.alarm_id), /Good morning to you\./, 'the reply is held');
+  const fired = events().find(({ kind }) => kind === 'rang');
+  assert.match(await done('alarm', 'show', fired.alarm_id), /Good morning to you\./, 'the reply is held');
   // Only events after a given time; and only from another agent, as a wake that no client receives.
-  const after = new Date(Math.max(...told().map(({ at }) => Date.parse(at))) + 1).toISOString();
+  const after = new Date(Math.max(...events().map(({ at }) => Date.parse(at))) + 1).toISOString();
   assert.match(await done('log', '--since', after), /^Nothing has happened since/);
-  const somebody = { MATRIX_USER_ID: 'somebody-else' };
-  await run(['alarm', 'set', 'a ring that nobody takes', 'in 1s'], { env: somebody });
+  const otherUser = { MATRIX_USER_ID: 'somebody-else' };
+  await run(['alarm', 'set', 'a ring that nobody takes', 'in 1s'], { env: otherUser });
   await eventually('it is told of that agent', async () =>
     /"kind":"wake_failed"/.test(await done('log', '--agent', 'somebody-else', '--json')),
   );
-  assert.doesNotMatch(await done('log', '--agent', 'somebody-else', '--json'), new RegExp(rang.alarm_id));
+  assert.doesNotMatch(await done('log', '--agent', 'somebody-else', '--json'), new RegExp(fired.alarm_id));
   assert.doesNotMatch(await done('log', '--json'), /nobody takes/);
   await chat.type('count for ever\r', /one two three$/);
   await chat.type('\u0003', AT_PROMPT);
@@ -268,10 +268,10 @@ test('without a model, and while the machine does not start, the reason is shown
   const chat = terminal([]);
   await chat.until(/\n>$/);
   await chat.type('is anybody there\r', /\n> is anybody there$/);
-  const said = chat.text();
-  assert.match(said, /servers/, 'why');
-  assert.match(said, /reveille doctor/, 'what to do');
-  assert.match(said, /not sent: /);
+  const text = chat.text();
+  assert.match(text, /servers/, 'why');
+  assert.match(text, /reveille doctor/, 'what to do');
+  assert.match(text, /not sent: /);
   writeFileSync(manifest, whole);
   await chat.until(/No language model is configured[\s\S]*your agent is there again\n> is anybody there$/);
   await chat.type('\r', /I am the offline model[\s\S]*\n>$/);

@@ -25,7 +25,7 @@ const isRoot = process.getuid?.() === 0;
 const noDisk = noSmallDisk();
 const canMount = noDisk === false;
 /** Runs a command as an account that obeys file modes, for a test that runs as root. */
-const AS_NOBODY = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
+const AS_UNPRIVILEGED = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
 
 /** The reason why no folder can be made read-only for a server here, or `false`. */
 function noReadOnlyFolder(): string | false {
@@ -33,8 +33,8 @@ function noReadOnlyFolder(): string | false {
   const missing = needs('setpriv');
   if (missing !== false) return missing;
   // For example, other users cannot read a checkout below the home of root.
-  const [program, ...words] = [...AS_NOBODY, process.execPath, '--check', import.meta.filename];
-  return spawnSync(program!, words).status !== 0 && (noDisk || 'the account nobody cannot read this checkout');
+  const [program, ...programArgs] = [...AS_UNPRIVILEGED, process.execPath, '--check', import.meta.filename];
+  return spawnSync(program!, programArgs).status !== 0 && (noDisk || 'the account nobody cannot read this checkout');
 }
 
 const TROUBLES = ['read-only folder', 'full disk', 'locked file'] as const;
@@ -74,7 +74,7 @@ function readOnlyFolder(t: TestContext): Bench {
   chmodSync(person.dataDir, 0o555);
   chmodSync(person.home, 0o755);
   restore = () => chmodSync(person.dataDir, 0o755);
-  return { person, ...(isRoot && { changes: { under: AS_NOBODY } }) };
+  return { person, ...(isRoot && { changes: { under: AS_UNPRIVILEGED } }) };
 }
 
 /** A small disk that is filled to the last page. Where none can be mounted, a limit on the size of every file. */
@@ -121,7 +121,7 @@ const ARGUMENTS: Partial<Record<ChronometricTool, object>> = {
 type Called = Awaited<ReturnType<Awaited<ReturnType<typeof startServer>>['call']>>;
 
 /** The outcome of a call, in the words of the table. */
-function inWords(tool: ChronometricTool, { structured, protocolError, isError }: Called): string {
+function describeOutcome(tool: ChronometricTool, { structured, protocolError, isError }: Called): string {
   if (isError) {
     assert.equal(protocolError?.code, -32603, tool);
     assert.ok(!protocolError.message.includes('something else'), 'none of the input is in the error');
@@ -167,8 +167,8 @@ for (const trouble of TROUBLES) {
     // Each wait for a lock takes seconds.
     for (const round of trouble === 'locked file' ? [1] : [1, 2]) {
       for (const tool of CHRONOMETRIC_TOOLS) {
-        const said = inWords(tool, await server.call(tool, ARGUMENTS[tool]));
-        assert.equal(said, table.get(tool)?.[TROUBLES.indexOf(trouble)], `${tool}, round ${round}`);
+        const outcome = describeOutcome(tool, await server.call(tool, ARGUMENTS[tool]));
+        assert.equal(outcome, table.get(tool)?.[TROUBLES.indexOf(trouble)], `${tool}, round ${round}`);
       }
     }
     if (trouble === 'read-only folder') assert.deepEqual(readdirSync(person.dataDir).sort(), before);

@@ -32,7 +32,7 @@ test("a person's message to Neo is a prompt, an alarm's is not, and neither wait
   });
   const [line] = await once(createInterface({ input: neo.stdout }), 'line');
   const { url } = JSON.parse(line) as { url: string };
-  const say = async (body: object) => {
+  const send = async (body: object) => {
     const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' };
     const { status } = await fetch(`${url}/chat`, { method: 'POST', headers, body: JSON.stringify(body) });
     assert.equal(status, 202);
@@ -41,9 +41,9 @@ test("a person's message to Neo is a prompt, an alarm's is not, and neither wait
   const state = openState({ dataDir, clock: systemClock, dayEnd: (instant) => instant });
   t.after(() => state.close());
 
-  await say({ message: 'wake up', origin: 'chronos', alarm_id: '0197a6a0-0000-7000-8000-000000000001' });
+  await send({ message: 'wake up', origin: 'chronos', alarm_id: '0197a6a0-0000-7000-8000-000000000001' });
   const before = systemClock.now();
-  await say({ message: 'good morning' });
+  await send({ message: 'good morning' });
   await eventually('the prompt is told', () => state.lastPromptAt() !== undefined, LIMIT_MS);
   const first = state.lastPromptAt()!;
   assert.ok(first >= before, 'the wake was no prompt');
@@ -52,7 +52,7 @@ test("a person's message to Neo is a prompt, an alarm's is not, and neither wait
   state.close();
   rmSync(dataDir, { recursive: true });
   writeFileSync(dataDir, 'a file where a folder should be');
-  await say({ message: 'and once more' });
+  await send({ message: 'and once more' });
   await eventually('it is logged', () => /chronometric was not told of a prompt/.test(log), LIMIT_MS);
   assert.equal(neo.exitCode, null);
 });

@@ -112,8 +112,10 @@ export async function startServer(t: TestContext, person: Person, changes: Serve
     request(method, params) {
       const id = ++lastId;
       server.write(JSON.stringify({ jsonrpc: '2.0', id, method, params }));
-      const gone = exited.then((status) => Promise.reject(new Error(`the server has ended with ${status}: ${errors}`)));
-      return Promise.race([new Promise<Answer>((resolve) => waiting.set(id, resolve)), gone]);
+      const ended = exited.then((status) =>
+        Promise.reject(new Error(`the server has ended with ${status}: ${errors}`)),
+      );
+      return Promise.race([new Promise<Answer>((resolve) => waiting.set(id, resolve)), ended]);
     },
     async call(name, given) {
       const { result, error } = await server.request('tools/call', {
@@ -121,8 +123,8 @@ export async function startServer(t: TestContext, person: Person, changes: Serve
         ...(given === undefined ? {} : { arguments: given }),
       });
       if (error) return { isError: true, protocolError: error };
-      const told = JSON.parse(result.content[0].text);
-      return { told, isError: result.isError === true, structured: result.structuredContent };
+      const json = JSON.parse(result.content[0].text);
+      return { told: json, isError: result.isError === true, structured: result.structuredContent };
     },
     stdout: () => written,
     stderr: () => errors,

@@ -57,8 +57,8 @@ for (const mode of ['legacy', { pin: '2026-07-28' }, 'auto'] as const) {
       assert.equal(isError ?? false, false, name);
       STRICT[name as keyof typeof STRICT].strict().parse(structuredContent);
       const [text] = content as [{ type: string; text: string }];
-      const told = name === 'request_break_if_needed' ? { result: JSON.parse(text.text) } : JSON.parse(text.text);
-      assert.deepEqual(told, structuredContent, name);
+      const json = name === 'request_break_if_needed' ? { result: JSON.parse(text.text) } : JSON.parse(text.text);
+      assert.deepEqual(json, structuredContent, name);
     }
     const refused = await client.callTool({ name: 'mark_session_end' });
     assert.equal(refused.isError, true);
@@ -116,12 +116,12 @@ describe('an error', () => {
   test('is a result with a code of the closed set and a message, as text alone', async (t) => {
     const server = await startServer(t, personOf(t));
     for (const [tool, args, code] of WRONG) {
-      const { told, isError, structured } = await server.call(tool, args);
+      const { told: json, isError, structured } = await server.call(tool, args);
       assert.equal(isError, true, `${tool} ${JSON.stringify(args)}`);
-      assert.deepEqual(Object.keys(told), ['code', 'message']);
-      assert.equal(told.code, code);
-      assert.ok(CHRONOMETRIC_ERRORS.includes(told.code));
-      assert.ok(told.message.length > 20);
+      assert.deepEqual(Object.keys(json), ['code', 'message']);
+      assert.equal(json.code, code);
+      assert.ok(CHRONOMETRIC_ERRORS.includes(json.code));
+      assert.ok(json.message.length > 20);
       assert.equal(structured, undefined);
     }
   });
@@ -132,10 +132,10 @@ describe('an error', () => {
       ['mark_session_end', { summary: 7 }, /summary must be text/],
       ['get_the_time', {}, /the tools are get_time_context/],
     ];
-    for (const [tool, args, says] of wrong) {
+    for (const [tool, args, message] of wrong) {
       const { protocolError } = await server.call(tool, args);
       assert.equal(protocolError?.code, -32602);
-      assert.match(protocolError.message, says);
+      assert.match(protocolError.message, message);
     }
   });
 });
@@ -203,8 +203,8 @@ test('an unreadable profile disables only the parts that depend on it', async (t
   assert.equal((await server.call('mark_session_start', { intent: 'b' })).told.code, 'PROFILE_UNREADABLE');
   assert.equal((await server.call('mark_session_end')).structured.intent, 'a');
   rmSync(person.profile);
-  const { told } = await server.call('request_break_if_needed', { threshold_minutes: 1 });
-  assert.match(told.message, /does not exist/);
+  const { told: json } = await server.call('request_break_if_needed', { threshold_minutes: 1 });
+  assert.match(json.message, /does not exist/);
 });
 
 test('a machine without a time zone is reported, and a zone in the profile helps at once', async (t) => {
@@ -212,8 +212,8 @@ test('a machine without a time zone is reported, and a zone in the profile helps
   const server = await startServer(t, person, { zone: 'Nowhere/Land', env: { REVEILLE_PROFILE: person.profile } });
   writeFileSync(person.profile, '');
   for (const tool of CHRONOMETRIC_TOOLS.filter((name) => name !== 'idle_status')) {
-    const { told } = await server.call(tool, { intent: 'a', threshold_minutes: 1 });
-    assert.equal(told.code, 'INTERNAL_CLOCK_UNAVAILABLE', tool);
+    const { told: json } = await server.call(tool, { intent: 'a', threshold_minutes: 1 });
+    assert.equal(json.code, 'INTERNAL_CLOCK_UNAVAILABLE', tool);
   }
   assert.equal((await server.call('idle_status')).isError, false, 'which never fails');
   writeFileSync(person.profile, 'chronometric:\n  timezone: Asia/Kathmandu\n');
@@ -407,13 +407,13 @@ test('a running server counts as presence beside an agent CLI, and not with --by
     const server = await startServer(t, person, { flags });
     const state = openState({ dataDir: person.dataDir, clock: systemClock, dayEnd: (instant) => instant });
     t.after(() => state.close());
-    const look = async () => {
+    const readPresence = async () => {
       await server.request('resources/read', { uri: 'chronometric://sessions/today' });
       return state.spansBetween(0, Number.MAX_SAFE_INTEGER).length;
     };
     // The first beat comes when the tools are loaded.
-    while (flags.length === 0 && (await look()) === 0) await wait(systemClock, 20);
-    for (let looks = 0; looks < 5; looks++) assert.equal(await look(), flags.length === 0 ? 1 : 0);
+    while (flags.length === 0 && (await readPresence()) === 0) await wait(systemClock, 20);
+    for (let reads = 0; reads < 5; reads++) assert.equal(await readPresence(), flags.length === 0 ? 1 : 0);
   }
   for (const agent of ['neo', 'default']) {
     const manifest = readFileSync(join(import.meta.dirname, '..', '..', '..', 'agents', `${agent}.json`), 'utf8');

@@ -20,8 +20,8 @@ test('the bundled hyperfocus-nudge skill names the five tools, each level and ea
   const wanted = CHRONOMETRIC_TOOLS.map((tool) => `matrix://tool/mcp/chronometric/${tool}@${CHRONOMETRIC_VERSION}`);
   assert.deepEqual([limit, entries.map(({ uri }) => uri)], [undefined, wanted]);
   const guide = text.slice(text.indexOf('§GUIDE'));
-  for (const word of [...BREAK_LEVELS, ...HYPERFOCUS_SIGNALS, 'prior_intent', 'suggested_action', 'null'])
-    assert.match(guide, new RegExp(`\\b${word}\\b`), word);
+  for (const term of [...BREAK_LEVELS, ...HYPERFOCUS_SIGNALS, 'prior_intent', 'suggested_action', 'null'])
+    assert.match(guide, new RegExp(`\\b${term}\\b`), term);
 });
 
 test('docs/reference/chronometric.md names every code, and marks the additions to those of the sources', () => {

@@ -85,8 +85,11 @@ describe('the chronosd client', () => {
   });
 
   test('reports a refused proof once and does not retry', async () => {
-    const stranger = { ...identity, sign: () => '0'.repeat(128) };
-    await assert.rejects(client({ identity: stranger }).listAlarms(), failsWith('unauthorized', 'proof of identity'));
+    const unknownIdentity = { ...identity, sign: () => '0'.repeat(128) };
+    await assert.rejects(
+      client({ identity: unknownIdentity }).listAlarms(),
+      failsWith('unauthorized', 'proof of identity'),
+    );
     assert.deepEqual(
       chronosd.seen.map(({ path }) => path),
       ['/v1/agent/auth/challenge', '/v1/agent/auth/verify'],

@@ -186,7 +186,7 @@ describe('when chronosd is faulty', () => {
         /^disk full$/,
       ],
     ];
-    for (const [answer, code, says] of cases) {
+    for (const [answer, code, text] of cases) {
       chronosd.misbehave = (request, response) => {
         if (request.method !== 'POST' || request.url !== '/v1/alarms') return false;
         answer(response);
@@ -194,7 +194,7 @@ describe('when chronosd is faulty', () => {
       };
       const failure = await failureOf('alarm_set', SET);
       assert.equal(failure.code, code);
-      assert.match(failure.message, says);
+      assert.match(failure.message, text);
     }
   });
 

@@ -23,9 +23,9 @@ const HOUR = 3600;
 
 describe('the client and the tools with a real chronosd', () => {
   const folder = mkdtempSync(join(tmpdir(), 'reveille-chronosd-'));
-  const rung: string[] = [];
+  const fired: string[] = [];
   const router = createServer((request, response) => {
-    request.on('data', (chunk: Buffer) => rung.push(chunk.toString()));
+    request.on('data', (chunk: Buffer) => fired.push(chunk.toString()));
     request.on('end', () => response.writeHead(202).end('{"ok":true,"data":{}}'));
   });
   let chronosd: RunningChronos;
@@ -98,10 +98,10 @@ describe('the client and the tools with a real chronosd', () => {
       ['{"kind":"cron","wake_message":"x","cron_expr":"0 0 30 2 *"}', /cron_expr/],
       ['{"kind":"cron","wake_message":"x","cron_expr":"@daily","timezone":"Mars/Olympus"}', /timezone/],
     ];
-    for (const [args, says] of cases) {
+    for (const [args, message] of cases) {
       const { isError, data } = await callTool('alarm_set', args);
       assert.deepEqual([isError, data.code], [true, 'invalid_request'], args);
-      assert.match(data.message, says);
+      assert.match(data.message, message);
     }
   });
 
@@ -124,7 +124,7 @@ describe('the client and the tools with a real chronosd', () => {
     let fires = (await client.listFires(id)).fires;
     while (fires.length === 0) fires = (await client.listFires(id)).fires;
     assert.deepEqual([fires[0]?.fire_id, fires[0]?.outcome], [triggered.fire_id, 'delivered']);
-    assert.ok(rung.join('').includes(PAYLOAD));
+    assert.ok(fired.join('').includes(PAYLOAD));
     await assert.rejects(client.redriveAlarm(id), { code: 'conflict' });
   });
 

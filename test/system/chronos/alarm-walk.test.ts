@@ -191,11 +191,11 @@ class Walk {
     // No delivery takes less than a millisecond.
     const now = ++this.now;
     const { state } = this;
-    const held = state.occurrences.find((occurrence) => isLeased(occurrence, now));
-    if (!held) return;
-    const { fireId } = held;
+    const leased = state.occurrences.find((occurrence) => isLeased(occurrence, now));
+    if (!leased) return;
+    const { fireId } = leased;
     const given = release(state, fireId);
-    const replacement = held.attempt === 1 ? catchUp(state.alarm, held, held.claimedAt!) : undefined;
+    const replacement = leased.attempt === 1 ? catchUp(state.alarm, leased, leased.claimedAt!) : undefined;
     if (replacement) {
       this.#apply('replaced', given, (before) => settleReplaced(before, fireId, replacement));
       return;

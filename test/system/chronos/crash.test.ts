@@ -57,9 +57,9 @@ async function start(home: string, settings: Record<string, string> = {}): Promi
 }
 
 async function kill(child: ChildProcess): Promise<void> {
-  const gone = new Promise((resolve) => child.once('exit', resolve));
+  const exited = new Promise((resolve) => child.once('exit', resolve));
   child.kill('SIGKILL');
-  await gone;
+  await exited;
 }
 
 async function allAlarms(client: ChronosClient): Promise<Map<string, string[]>> {
@@ -184,8 +184,8 @@ test('deliveries that a kill interrupts are repeated at the next start, not when
   const first = await start(home, settings);
   running = first.child;
   const ids = await Promise.all(
-    ['one', 'two', 'three'].map(async (words) => {
-      const alarm = { kind: 'once', wake_message: words, delay_seconds: 1 } as const;
+    ['one', 'two', 'three'].map(async (message) => {
+      const alarm = { kind: 'once', wake_message: message, delay_seconds: 1 } as const;
       return (await clientOf(first.url).createAlarm(alarm)).id;
     }),
   );

@@ -65,10 +65,10 @@ describe('concurrent wakes', () => {
     for (let n = 0; n < 50; n++) await bench.set({ kind: 'once', delay_seconds: 1 });
     await bench.clock.advance(2 * SECOND);
     const claims = bench.faults.count('claim');
-    const looks = bench.faults.count('nextDueAt');
+    const polls = bench.faults.count('nextDueAt');
     await bench.clock.advance(10 * SECOND);
     assert.equal(bench.faults.count('claim'), claims);
-    assert.ok(bench.faults.count('nextDueAt') - looks <= 11);
+    assert.ok(bench.faults.count('nextDueAt') - polls <= 11);
   });
 
   test('a waker that throws costs the attempt, not the slot', async (t) => {

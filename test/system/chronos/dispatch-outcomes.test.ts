@@ -98,10 +98,10 @@ describe('the retry ladder', () => {
   });
 
   test('a final refusal ends it at once: a single alarm fails and can be redriven, a series continues', async (t) => {
-    let gone = true;
+    let isLost = true;
     const bench = await createBench(t, {
       config,
-      respond: () => (gone ? { outcome: 'failed', httpStatus: 410, error: 'gone', final: true } : DELIVERED),
+      respond: () => (isLost ? { outcome: 'failed', httpStatus: 410, error: 'gone', final: true } : DELIVERED),
     });
     const single = await bench.set({ kind: 'once', delay_seconds: 60 });
     const series = await bench.set({ kind: 'cron', cron_expr: '0 * * * *' });
@@ -111,7 +111,7 @@ describe('the retry ladder', () => {
     const { alarm } = await bench.state(series.id);
     assert.deepEqual([alarm.status, alarm.lastError], ['active', 'gone']);
 
-    gone = false;
+    isLost = false;
     await bench.change(single.id, (state) => redriveAlarm(state, bench.clock.now()));
     await bench.clock.advance(SECOND);
     const redriven = bench.waker.wakes.at(-1)!.claim.occurrence;

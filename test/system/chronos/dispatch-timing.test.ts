@@ -84,8 +84,8 @@ test('an idle dispatcher polls once a tick and not more often', async (t) => {
   await bench.clock.advance(SECOND);
   const before = bench.faults.count('nextDueAt');
   await bench.clock.advance(100 * SECOND);
-  const looks = bench.faults.count('nextDueAt') - before;
-  assert.ok(looks >= 99 && looks <= 101, `${looks} polls in 100 ticks`);
+  const polls = bench.faults.count('nextDueAt') - before;
+  assert.ok(polls >= 99 && polls <= 101, `${polls} polls in 100 ticks`);
   assert.equal(bench.faults.count('claim'), 0);
 });
 

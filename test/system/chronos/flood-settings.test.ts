@@ -71,7 +71,7 @@ const cases: [setting: string, value: number, what: keyof typeof ask, bound: str
   ['MAX_WAITING_TRIGGERS', 3, 'trigger', 'waiting_triggers', /^3 triggers .*\(CHRONOS_MAX_WAITING_TRIGGERS\)/],
 ];
 
-for (const [setting, value, what, bound, said] of cases)
+for (const [setting, value, what, bound, message] of cases)
   test(`CHRONOS_${setting} limits its quantity, and refusals are counted`, async (t) => {
     const bench = await startedWith(t, { [`CHRONOS_${setting}`]: String(value) });
     let refusal: unknown;
@@ -81,7 +81,7 @@ for (const [setting, value, what, bound, said] of cases)
       });
     assert.ok(refusal instanceof ReveilleError, `nothing was refused in ${TRIES} tries`);
     assert.equal(refusal.code, 'rate_limited', refusal.message);
-    assert.match(refusal.message, said);
+    assert.match(refusal.message, message);
     assert.match(await bench.page(), new RegExp(`^chronos_refused_total\\{bound="${bound}"\\} 1$`, 'm'));
   });
 

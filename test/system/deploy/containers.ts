@@ -67,7 +67,7 @@ export const IMAGE = {
 };
 const PROGRAM = '/opt/installed/node_modules/reveille/bin/reveille.mjs';
 
-export type Said = { code: number; stdout: string; stderr: string };
+export type CommandOutput = { code: number; stdout: string; stderr: string };
 
 /** Services that are started, killed and restarted, and commands that run inside them. */
 export class Containers {
@@ -104,7 +104,7 @@ export class Containers {
     return this.#compose.services[service]!.environment!;
   }
 
-  #command(service: string, words: readonly string[]): string[] {
+  #command(service: string, args: readonly string[]): string[] {
     const { user, volumes = [], read_only: isReadOnly } = this.#compose.services[service]!;
     if (isReadOnly !== true || user === undefined) throw new Error(`${service} must have a user and a read-only root`);
     const [uid, gid] = user.split(':');
@@ -119,14 +119,14 @@ export class Containers {
       ...['--ro-bind', this.#installed.folder, '/opt/installed', '--ro-bind', DEPLOY, '/opt/deploy'],
       ...['--bind', join(this.#volumes, volume!), '/data', '--chdir', '/data', '--remount-ro', '/'],
       ...Object.entries(variables).flatMap(([name, value]) => ['--setenv', name, String(value)]),
-      ...['--', '/opt/node', ...words],
+      ...['--', '/opt/node', ...args],
     ];
   }
 
   /** Starts a service, and waits until its health check succeeds. */
   async start(service: string): Promise<void> {
-    const words = [PROGRAM, ...this.#compose.services[service]!.command!];
-    const child = spawn('bwrap', this.#command(service, words), { stdio: ['ignore', 'pipe', 'pipe'] });
+    const args = [PROGRAM, ...this.#compose.services[service]!.command!];
+    const child = spawn('bwrap', this.#command(service, args), { stdio: ['ignore', 'pipe', 'pipe'] });
     let last = '';
     for (const stream of [child.stdout, child.stderr])
       stream.on('data', (data) => (last = `${last}${data}`.slice(-4000)));
@@ -153,25 +153,25 @@ export class Containers {
     const child = this.#running.get(service);
     this.#running.delete(service);
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
-    const gone = once(child, 'exit');
+    const exited = once(child, 'exit');
     child.kill('SIGKILL');
-    await gone;
+    await exited;
     // The inner processes die after the outer one, and must not answer for its successor.
     await eventually(`nothing of ${service} is left`, async () => (await this.#health(service)) === undefined);
   }
 
-  #inside(service: string, words: readonly string[]): Promise<Said> {
+  #inside(service: string, args: readonly string[]): Promise<CommandOutput> {
     return new Promise((resolve) => {
-      execFile('bwrap', this.#command(service, words), (error, stdout, stderr) =>
+      execFile('bwrap', this.#command(service, args), (error, stdout, stderr) =>
         resolve({ code: error === null ? 0 : Number(error.code) || 1, stdout, stderr }),
       );
     });
   }
 
   /** `docker compose exec SERVICE reveille …`: the JSON that it printed. */
-  async run(service: string, ...words: string[]): Promise<unknown> {
-    const said = await this.#inside(service, [PROGRAM, ...words, '--json']);
-    if (said.code !== 0) throw new Error(`${service}: reveille ${words.join(' ')}: ${said.stderr}${said.stdout}`);
-    return JSON.parse(said.stdout);
+  async run(service: string, ...args: string[]): Promise<unknown> {
+    const output = await this.#inside(service, [PROGRAM, ...args, '--json']);
+    if (output.code !== 0) throw new Error(`${service}: reveille ${args.join(' ')}: ${output.stderr}${output.stdout}`);
+    return JSON.parse(output.stdout);
   }
 }

@@ -196,7 +196,7 @@ describe('the files for Fly', () => {
         checks?: Record<string, { port: number; headers: { Host: string } }>;
         http_service?: { internal_port: number };
       };
-      const { processes, env, checks = {}, http_service: people } = parseToml(read(name)) as unknown as Fly;
+      const { processes, env, checks = {}, http_service: publicService } = parseToml(read(name)) as unknown as Fly;
       assertRead(processes.app, Object.keys(env));
       const ports = Object.entries(env).flatMap(([variable, value]) =>
         variable.endsWith('_PORT') ? [Number(value)] : [],
@@ -205,7 +205,7 @@ describe('the files for Fly', () => {
         assert.ok(ports.includes(port));
         assert.ok(Object.values(env).includes(headers.Host));
       }
-      if (people) assert.equal(people.internal_port, Number(env.ROUTER_PUBLIC_PORT));
+      if (publicService) assert.equal(publicService.internal_port, Number(env.ROUTER_PUBLIC_PORT));
     });
   }
 });

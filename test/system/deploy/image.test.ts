@@ -77,11 +77,11 @@ describe('the image, its steps performed in a namespace', { skip: whyNotBuilt() 
       HEALTH_URL: `http://127.0.0.1:${port}/healthz`,
     };
     const daemon = image.start(['chronosd'], environment);
-    let said = '';
-    for (const stream of [daemon.stdout!, daemon.stderr!]) stream.on('data', (text) => (said += text));
+    let output = '';
+    for (const stream of [daemon.stdout!, daemon.stderr!]) stream.on('data', (text) => (output += text));
     owner.after(() => daemon.kill('SIGKILL'));
     await eventually('it answers', async () => {
-      assert.equal(daemon.exitCode, null, said);
+      assert.equal(daemon.exitCode, null, output);
       return fetch(environment.HEALTH_URL).then(
         ({ ok }) => ok,
         () => false,
@@ -91,13 +91,13 @@ describe('the image, its steps performed in a namespace', { skip: whyNotBuilt() 
     assert.equal(well.code, 0, well.stderr);
     // An engine passes a signal on to the process of the entry point; bubblewrap does not.
     const pids = globSync('/proc/[0-9]*/cmdline').filter((file) => {
-      const words = existsSync(file) ? readFileSync(file, 'utf8').split('\0') : [];
-      return words[0] === 'node' && words.includes('chronosd') && isBelow(Number(file.split('/')[2]), daemon.pid!);
+      const args = existsSync(file) ? readFileSync(file, 'utf8').split('\0') : [];
+      return args[0] === 'node' && args.includes('chronosd') && isBelow(Number(file.split('/')[2]), daemon.pid!);
     });
     assert.equal(pids.length, 1);
-    const gone = once(daemon, 'exit');
+    const exited = once(daemon, 'exit');
     process.kill(Number(pids[0]!.split('/')[2]), image.stopSignal);
-    assert.deepEqual(await gone, [0, null], said);
+    assert.deepEqual(await exited, [0, null], output);
     assert.notEqual((await image.inside(image.health, environment)).code, 0);
   });
 });

@@ -8,7 +8,7 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { needs } from '../../support/tools.ts';
-import { DEPLOY, type Said } from './containers.ts';
+import { type CommandOutput, DEPLOY } from './containers.ts';
 
 const ROOT = join(DEPLOY, '..');
 
@@ -39,9 +39,9 @@ const NOT_HERE: readonly { step: RegExp; instead: () => void }[] = [
   },
 ];
 
-const run = (words: readonly string[]): Promise<Said> =>
+const run = (args: readonly string[]): Promise<CommandOutput> =>
   new Promise((resolve) => {
-    execFile('bwrap', words, (error, stdout, stderr) =>
+    execFile('bwrap', args, (error, stdout, stderr) =>
       resolve({ code: error === null ? 0 : Number(error.code) || 1, stdout, stderr }),
     );
   });
@@ -178,7 +178,7 @@ export class Image {
    * The bubblewrap arguments of a container: the image's user without any right, and only the volumes and /tmp
    * writable.
    */
-  #container(words: readonly string[], environment: Readonly<Record<string, string>>): string[] {
+  #container(args: readonly string[], environment: Readonly<Record<string, string>>): string[] {
     const [uid, gid] = this.user.split(':');
     const rights = ['CAP_SETUID', 'CAP_SETGID', 'CAP_SETPCAP'].flatMap((name) => ['--cap-add', name]);
     return [
@@ -195,7 +195,7 @@ export class Image {
         '--bounding-set=-all',
         '--no-new-privs',
       ],
-      ...words,
+      ...args,
     ];
   }
 
@@ -203,13 +203,13 @@ export class Image {
    * Like `docker run … sh -c`: a command in a new container, or in a running one, since they share the writable
    * folders.
    */
-  inside(words: readonly string[], environment: Readonly<Record<string, string>> = {}): Promise<Said> {
-    return run(this.#container(words, environment));
+  inside(args: readonly string[], environment: Readonly<Record<string, string>> = {}): Promise<CommandOutput> {
+    return run(this.#container(args, environment));
   }
 
   /** `docker run IMAGE ARGUMENTS`. */
-  start(words: readonly string[], environment: Readonly<Record<string, string>>): ChildProcess {
-    const all = [...this.entry, ...(words.length > 0 ? words : this.command)];
+  start(args: readonly string[], environment: Readonly<Record<string, string>>): ChildProcess {
+    const all = [...this.entry, ...(args.length > 0 ? args : this.command)];
     return spawn('bwrap', this.#container(all, environment), { stdio: ['ignore', 'pipe', 'pipe'] });
   }
 }

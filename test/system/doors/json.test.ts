@@ -222,10 +222,10 @@ for (const server of ['mcp', 'chronometric', 'ledger']) {
       },
       stdio: ['pipe', 'pipe', 'ignore'],
     });
-    const gone = once(child, 'exit');
+    const exited = once(child, 'exit');
     t.after(async () => {
       child.kill('SIGKILL');
-      await gone;
+      await exited;
     });
     const pinged = new Promise<void>((resolve) => {
       createInterface({ input: child.stdout }).on('line', (line) => {
@@ -247,6 +247,6 @@ for (const server of ['mcp', 'chronometric', 'ledger']) {
       }
     }
     send('{"jsonrpc":"2.0","id":"last","method":"ping"}');
-    await Promise.race([pinged, gone.then(([code]) => assert.fail(`it ended with ${code}`))]);
+    await Promise.race([pinged, exited.then(([code]) => assert.fail(`it ended with ${code}`))]);
   });
 }

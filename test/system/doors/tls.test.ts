@@ -13,7 +13,7 @@ import { type Certificate, makeAuthority } from '../../support/certificates.ts';
 import { reveille, stayingReveille } from '../../support/command-line.ts';
 import { eventually } from '../../support/eventually.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
-import { look, TOKEN as RAIL_TOKEN, startedExecutor } from '../executor/executor-bench.ts';
+import { TOKEN as RAIL_TOKEN, readOnlyPlan, startedExecutor } from '../executor/executor-bench.ts';
 
 async function served(t: TestContext, files: Certificate, log = silentLogger) {
   const server = await startServer({
@@ -46,12 +46,12 @@ test('a renewed certificate is served without a restart, and a broken one is ign
   };
   put(first);
   const warnings: string[] = [];
-  const log = Object.assign(Object.create(silentLogger), { warn: (_: object, words: string) => warnings.push(words) });
+  const log = Object.assign(Object.create(silentLogger), { warn: (_: object, text: string) => warnings.push(text) });
   const server = await served(t, live, log);
   assert.match(server.url, /^https:/);
   assert.equal(await shown(server.port), 'ours 1');
   writeFileSync(live.certificate, 'not a certificate');
-  while (!warnings.some((words) => words.startsWith('the changed certificate'))) await pause(20);
+  while (!warnings.some((text) => text.startsWith('the changed certificate'))) await pause(20);
   assert.equal(await shown(server.port), 'ours 1');
   put(second);
   while ((await shown(server.port)) !== 'ours 2') await pause(20);
@@ -64,9 +64,9 @@ test('non-TLS data on a TLS port is closed, as is a handshake that never ends, a
     const socket = connect({ port: server.port, host: '127.0.0.1', allowHalfOpen: true });
     t.after(() => socket.destroy());
     socket.on('error', () => {}).resume();
-    const gone = new Promise<void>((resolve) => socket.once('end', resolve).once('close', () => resolve()));
+    const closed = new Promise<void>((resolve) => socket.once('end', resolve).once('close', () => resolve()));
     socket.write(bytes);
-    await gone;
+    await closed;
   }
   while (server.figures().open > 0) await pause(20);
   assert.equal(await shown(server.port), 'ours 1');
@@ -140,9 +140,9 @@ test('an alarm uses TLS on every hop: command, chronosd, router, daemon and back
   });
   const neo = await start('neo', { CHRONOS_PORT: chronosd.port, NEO_CHRONOS_URL: chronosd.url });
 
-  const run = async (...words: string[]) => {
-    const { status, stdout, stderr } = await reveille(home, [...words, '--json']);
-    assert.deepEqual([status, stderr], [0, ''], words.join(' '));
+  const run = async (...text: string[]) => {
+    const { status, stdout, stderr } = await reveille(home, [...text, '--json']);
+    assert.deepEqual([status, stderr], [0, ''], text.join(' '));
     return JSON.parse(stdout);
   };
   await run('agent', 'whoami');
@@ -165,13 +165,13 @@ test('the rail uses TLS: a task is submitted to an executor and read back, and w
   assert.match(executor.url, /^https:/);
   const env = { NEO_EXECUTOR_URL: executor.url, NEO_EXECUTOR_TOKEN: RAIL_TOKEN, MATRIX_USER_ID: 'ada' };
   const home = join(folder, 'home');
-  const run = (words: string[], more = {}) => reveille(home, [...words, '--json'], { env: { ...env, ...more } });
+  const run = (text: string[], more = {}) => reveille(home, [...text, '--json'], { env: { ...env, ...more } });
   const distrusted = await run(['intent', 'list']);
   assert.equal(distrusted.status, 1);
   assert.match(distrusted.stderr, /UNABLE_TO_VERIFY_LEAF_SIGNATURE|SELF_SIGNED_CERT_IN_CHAIN/);
   const trust = { REVEILLE_TLS_CA: ours.file };
   const task = join(folder, 'task.json');
-  writeFileSync(task, JSON.stringify(look()));
+  writeFileSync(task, JSON.stringify(readOnlyPlan()));
   const submitted = await run(['intent', 'submit', '--json-file', task], trust);
   assert.equal(submitted.status, 0, submitted.stderr);
   const listed = await run(['intent', 'list'], trust);

@@ -27,8 +27,8 @@ after(() => owner.end());
 const SECRET = 'a-secret-of-the-tests';
 
 /** Starts a command of the copy. Its compile cache stays there. */
-const start = (words: string[], env: Record<string, string>) =>
-  spawn(process.execPath, [join(copy, 'bin', 'reveille.mjs'), ...words], {
+const start = (args: string[], env: Record<string, string>) =>
+  spawn(process.execPath, [join(copy, 'bin', 'reveille.mjs'), ...args], {
     env: {
       ...{ PATH: process.env.PATH, HOME: home, REVEILLE_HOME: join(home, 'r') },
       ...{ NODE_COMPILE_CACHE: join(copy, 'compiled'), REVEILLE_SEPARATION: 'off' },
@@ -40,11 +40,11 @@ const start = (words: string[], env: Record<string, string>) =>
   });
 
 /** Runs a command of the copy to its end, which must come at once. */
-async function run(words: string[], env: Record<string, string> = {}) {
-  const child = start(words, env);
+async function run(args: string[], env: Record<string, string> = {}) {
+  const child = start(args, env);
   const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
   const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
-  return { status: await ended, said: out + err };
+  return { status: await ended, output: out + err };
 }
 
 /** Changes a file of the copy while a function runs. */
@@ -73,35 +73,35 @@ describe('drift is found before anything is ready', () => {
         const model = { NEO_MODEL: 'm', NEO_MODEL_BASE_URL: 'http://127.0.0.1:9', NEO_DATA_DIR: join(home, 'm') };
         const runs = await Promise.all([run(['neo']), run(['neo'], model)]);
         runs.push(await run(['up', '--once'], { REVEILLE_HOME: join(home, 'up') }));
-        for (const { status, said } of runs) {
-          assert.equal(status, 1, said);
-          assert.match(said, NEITHER);
-          assert.match(said, NOR);
-          assert.doesNotMatch(said, /is ready/);
+        for (const { status, output } of runs) {
+          assert.equal(status, 1, output);
+          assert.match(output, NEITHER);
+          assert.match(output, NOR);
+          assert.doesNotMatch(output, /is ready/);
         }
-        for (const words of [['mcp'], ['mcp', '--selftest']]) {
-          const { status, said } = await run(words);
-          assert.equal(status, 1, said);
-          assert.match(said, /differs: \S+agents\/neo\.json: alarm_ls is not a chronos tool/);
-          assert.match(said, /differs: \S+agents\/neo\.json: alarm_list is missing/);
+        for (const args of [['mcp'], ['mcp', '--selftest']]) {
+          const { status, output } = await run(args);
+          assert.equal(status, 1, output);
+          assert.match(output, /differs: \S+agents\/neo\.json: alarm_ls is not a chronos tool/);
+          assert.match(output, /differs: \S+agents\/neo\.json: alarm_list is missing/);
         }
       },
     );
   });
 
   test('in a registry: another definition behind the same names, which the pins detect', async () => {
-    const { status, said } = await drifted(
+    const { status, output } = await drifted(
       'src/chronos-mcp/chronos-tools.json',
       (text) => text.replace('"description": "', '"description": "Now. '),
       () => run(['neo']),
     );
-    assert.equal(status, 1, said);
-    assert.match(said, /server "chronos": "alarm_\w+" has another description or schema than the pinned one/);
+    assert.equal(status, 1, output);
+    assert.match(output, /server "chronos": "alarm_\w+" has another description or schema than the pinned one/);
   });
 
   test('in a skill: each tool that is missing in the manifest, with its line', async () => {
     const skill = join(copy, 'skills', 'assistant', 'SKILL.mtx');
-    const { status, said } = await drifted(
+    const { status, output } = await drifted(
       'skills/assistant/SKILL.mtx',
       (text) =>
         text.replace(
@@ -110,9 +110,9 @@ describe('drift is found before anything is ready', () => {
         ),
       () => run(['neo'], { NEO_SKILL: skill }),
     );
-    assert.equal(status, 1, said);
-    for (const words of ['names the tool "alarm_ls"', 'names version 9', 'names the server "web"'])
-      assert.ok(said.includes(words), said);
+    assert.equal(status, 1, output);
+    for (const args of ['names the tool "alarm_ls"', 'names version 9', 'names the server "web"'])
+      assert.ok(output.includes(args), output);
   });
 
   test('in a required file: without it the proxy would not start, and the agent have no alarms', async () => {
@@ -121,22 +121,22 @@ describe('drift is found before anything is ready', () => {
       (text) => text.replace('alarm_list@0.1.0', 'alarm_ls@0.1.0'),
       () => Promise.all([run(['neo']), run(['executor'], { REVEILLE_HOME: join(home, 'y') })]),
     );
-    for (const { status, said } of ends) {
-      assert.equal(status, 1, said);
-      assert.match(said, /assistant\/SKILL\.mtx: alarm_ls is not a chronos tool\n.*alarm_list is missing/);
-      assert.doesNotMatch(said, /is ready/);
+    for (const { status, output } of ends) {
+      assert.equal(status, 1, output);
+      assert.match(output, /assistant\/SKILL\.mtx: alarm_ls is not a chronos tool\n.*alarm_list is missing/);
+      assert.doesNotMatch(output, /is ready/);
     }
   });
 
   test('in the manifest of the executor', async () => {
-    const { status, said } = await drifted(
+    const { status, output } = await drifted(
       'agents/executor.json',
       (text) => text.replaceAll(/"(name|tool)": "accounts"/g, '"$1": "balances"'),
       () => run(['executor'], { REVEILLE_HOME: join(home, 'x') }),
     );
-    assert.equal(status, 1, said);
-    assert.match(said, /"balances" is declared in the manifest/);
-    assert.match(said, /"accounts" is/);
+    assert.equal(status, 1, output);
+    assert.match(output, /"balances" is declared in the manifest/);
+    assert.match(output, /"accounts" is/);
   });
 
   test('a server that cannot start is not drift: Neo reports it and continues', async () => {
@@ -146,17 +146,17 @@ describe('drift is found before anything is ready', () => {
     const servers = [{ alias: 'gone', command: join(folder, 'nothing-here'), tools: [{ name: 'x' }] }];
     writeFileSync(manifest, JSON.stringify({ servers }));
     const child = start(['neo'], { NEO_DATA_DIR: folder, NEO_MANIFEST: manifest });
-    let said = '';
+    let output = '';
     await new Promise<void>((resolve) => {
       for (const stream of [child.stdout, child.stderr])
         stream.setEncoding('utf8').on('data', (chunk: string) => {
-          said += chunk;
-          if (said.includes('neo is ready')) resolve();
+          output += chunk;
+          if (output.includes('neo is ready')) resolve();
         });
       child.once('exit', () => resolve());
     });
     child.kill('SIGTERM');
-    assert.match(said, /neo is ready/);
-    assert.match(said, /"gone"/);
+    assert.match(output, /neo is ready/);
+    assert.match(output, /"gone"/);
   });
 });

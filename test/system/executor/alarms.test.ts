@@ -27,7 +27,7 @@ const home = temporaryFolder(owner);
 let withheld: (() => void) | undefined;
 
 /** A proxy before chronosd: forwards everything, and may withhold the answer to a new alarm. */
-function startDoor(target: string): Promise<string> {
+function startProxy(target: string): Promise<string> {
   const server = createServer((request, response) => {
     void (async () => {
       const chunks: Buffer[] = [];
@@ -58,7 +58,7 @@ const chronos = await startChronos({
   ...{ clock: systemClock, log: silentLogger },
 });
 atEnd(owner, () => chronos.close());
-const url = await startDoor(chronos.url);
+const url = await startProxy(chronos.url);
 let executor: ExecutorProcess = await startExecutor(url);
 atEnd(owner, () => executor.end('SIGKILL'));
 
@@ -66,7 +66,7 @@ atEnd(owner, () => executor.end('SIGKILL'));
 const agentOf = (user: string, key = generateKey()) =>
   createChronosClient({ url, token, identity: agentIdentity(user, key) });
 
-async function ask<T>(user: string, path: string, body?: object): Promise<{ status: number; data: T }> {
+async function callChronosd<T>(user: string, path: string, body?: object): Promise<{ status: number; data: T }> {
   const response = await fetch(executor.url + path, {
     ...{ method: body === undefined ? 'GET' : 'POST', body: body === undefined ? null : JSON.stringify(body) },
     headers: { authorization: `Bearer ${EXECUTOR_TOKEN}`, 'x-matrix-user': user, 'content-type': 'application/json' },
@@ -85,7 +85,9 @@ type Ended = {
 async function carriedOut(user: string, ...calls: [tool: string, args: object][]): Promise<Ended & { id: string }> {
   const nodes = calls.map(([tool, args], at) => ({ id: `n${at}`, kind: 'call', tool: `chronos/${tool}`, args }));
   const plan = { id: 'all', kind: 'sequence', nodes };
-  const { data } = await ask<{ intent_id: string }>(user, '/messages/async', { intent: { verb: 'wake', plan } });
+  const { data } = await callChronosd<{ intent_id: string }>(user, '/messages/async', {
+    intent: { verb: 'wake', plan },
+  });
   return { ...(await ended(user, data.intent_id)), id: data.intent_id };
 }
 
@@ -93,7 +95,7 @@ function ended(user: string, id: string): Promise<Ended> {
   return eventually(
     `${id} is over`,
     async () => {
-      const { data } = await ask<Ended>(user, `/messages/async/${id}`);
+      const { data } = await callChronosd<Ended>(user, `/messages/async/${id}`);
       return ['completed', 'failed', 'unknown', 'denied'].includes(data.status) && data;
     },
     60_000,
@@ -184,7 +186,9 @@ test('an executor that is killed while it sets an alarm sets one alarm, and cont
     withheld = resolve;
   });
   const plan = { id: 'wake', kind: 'call', tool: 'chronos/alarm_set', args: inAnHour };
-  const { data } = await ask<{ intent_id: string }>('carol', '/messages/async', { intent: { verb: 'wake', plan } });
+  const { data } = await callChronosd<{ intent_id: string }>('carol', '/messages/async', {
+    intent: { verb: 'wake', plan },
+  });
   await made;
   await executor.end('SIGKILL');
   withheld = undefined;

@@ -49,7 +49,7 @@ test('the first key of a user needs the operator token; each further one, and ea
     [thief.enrollment(key, 'ada'), 403],
     [thief.enrollment(key, 'ada', thief), 403],
     [{ ...thief.enrollment(key, 'ada'), voucher: { approver: APPROVER.approver, signature: 'a'.repeat(128) } }, 403],
-    // Another user's approver, whoever enrolled it.
+    // Another user's approver.
     [thief.enrollment(key, 'ada', second), 403],
     // A voucher for another user, and one for another executor.
     [{ ...thief.enrollment(key, 'bob', APPROVER), user: 'ada' }, 403],
@@ -88,7 +88,7 @@ test('where a voucher is required, a caller with every token of the executor can
   const thief = testApprover();
   const bob = testApprover();
   const enrol = (url: string, body: unknown) => asOperator(url, 'POST', '/approvers', body);
-  assert.equal((await enrol(before.url, APPROVER.enrollment(key, 'ada'))).status, 200, 'no key can vouch yet');
+  assert.equal((await enrol(before.url, APPROVER.enrollment(key, 'ada'))).status, 200, 'no key to vouch exists yet');
   for (const body of [
     thief.enrollment(key, 'mallory'),
     thief.enrollment(key, 'mallory', thief),
@@ -141,11 +141,14 @@ test('an answer counts by its signature: not from another user’s approver, an 
   await enrolled(url, 'ada');
   const bob = testApprover();
   await enrolled(url, 'bob', bob);
-  const gone = testApprover();
-  await operator('POST', '/approvers', gone.enrollment(key, 'ada', APPROVER));
+  const revokedKey = testApprover();
+  await operator('POST', '/approvers', revokedKey.enrollment(key, 'ada', APPROVER));
   const { id, gate } = await asking(at);
-  const revokedInFlight = gone.answer(id, gate);
-  assert.equal((await operator('DELETE', '/approvers', APPROVER.revocation(key, 'ada', gone.approver))).status, 200);
+  const revokedInFlight = revokedKey.answer(id, gate);
+  assert.equal(
+    (await operator('DELETE', '/approvers', APPROVER.revocation(key, 'ada', revokedKey.approver))).status,
+    200,
+  );
   const inMs = (ms: number) => new Date(Date.now() + ms).toISOString();
   const wrong = {
     'bob’s approver': bob.answer(id, gate),

@@ -23,8 +23,8 @@ async function open(t: TestContext) {
   };
   const enrolling = await reveille(home, ['approver', 'enroll'], { env });
   assert.equal(enrolling.status, 0, enrolling.stderr);
-  const run = (words: string[], more: Record<string, string> = {}, input?: string) =>
-    reveille(home, ['intent', ...words], { env: { ...env, ...more }, ...(input !== undefined && { input }) });
+  const run = (args: string[], more: Record<string, string> = {}, input?: string) =>
+    reveille(home, ['intent', ...args], { env: { ...env, ...more }, ...(input !== undefined && { input }) });
   const file = join(folder, 'intent.json');
   writeFileSync(file, JSON.stringify(transfer()));
   const submit = async (text = JSON.stringify(transfer())) => {
@@ -90,7 +90,7 @@ test('an intent can be named by the beginning of its id, which the list shows', 
     listed.stdout
       .split('\n')
       .map((line) => line.split(' ')[0]!)
-      .find((word) => word !== '' && id.startsWith(word))!;
+      .find((prefix) => prefix !== '' && id.startsWith(prefix))!;
   for (const id of [first, second]) {
     assert.ok(begins(id).length < 36, listed.stdout);
     const shown = await run(['show', begins(id).toUpperCase(), '--json']);
@@ -116,10 +116,10 @@ test('a denied step is not executed, and watching it ends with 1', async (t) => 
   assert.match(watched.stdout, /"status":"denied"/);
   const { ended_at } = JSON.parse(watched.stdout.trim().split('\n').at(-1)!);
   const [, ended] = /^(\d\d:\d\d:\d\d) {2}denied$/m.exec((await run(['watch', id])).stdout)!;
-  const told = new Intl.DateTimeFormat('en-GB', { timeZone: 'Europe/Berlin', timeStyle: 'medium' }).format(
+  const expectedTime = new Intl.DateTimeFormat('en-GB', { timeZone: 'Europe/Berlin', timeStyle: 'medium' }).format(
     Date.parse(ended_at),
   );
-  assert.equal(ended, told, 'the time of the record, not of the query');
+  assert.equal(ended, expectedTime, 'the time of the record, not of the query');
   assert.match(watched.stdout, /not this month|denied/);
   assert.match((await run(['show', id])).stdout, /status +denied\n/);
   assert.match((await run(['list', '--status', 'denied'])).stdout, / denied +/);
@@ -134,13 +134,13 @@ test('a denied step is not executed, and watching it ends with 1', async (t) => 
 async function lossy(t: TestContext, port: number): Promise<number> {
   const server = createServer((request, response) => {
     const { method, url, headers } = request;
-    const onward = httpRequest({ host: '127.0.0.1', port, method, path: url, headers }, (answer) => {
+    const forwarded = httpRequest({ host: '127.0.0.1', port, method, path: url, headers }, (answer) => {
       if (method !== 'POST') {
         response.writeHead(answer.statusCode!, answer.headers);
         answer.pipe(response);
       } else answer.resume().on('end', () => request.socket.destroy());
     });
-    request.pipe(onward);
+    request.pipe(forwarded);
   }).listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));
   t.after(() => {
@@ -154,8 +154,8 @@ test('a text task without a model is refused at once, with the missing setting, 
   const { run } = await open(t);
   const refused = await run(['submit', 'Pay bob 25 EUR']);
   assert.deepEqual([refused.status, refused.stdout], [1, '']);
-  const said = refused.stderr.replace(/\s+/g, ' ');
-  assert.match(said, /this executor has no model.*: set EXECUTOR_MODEL .*NEO_MODEL_BASE_URL.* as JSON instead/);
+  const message = refused.stderr.replace(/\s+/g, ' ');
+  assert.match(message, /this executor has no model.*: set EXECUTOR_MODEL .*NEO_MODEL_BASE_URL.* as JSON instead/);
   assert.doesNotMatch((await run(['list'])).stdout, /Pay bob/);
 });
 
@@ -179,8 +179,8 @@ test('where the answer is lost, the message says that the intent may exist, and 
   assert.ok(approved.stderr.endsWith(`${may} ${id}\n`), approved.stderr);
   await ada.until(id, 'completed');
   assert.match((await run(['cancel', id], env)).stderr, /whether the cancelling was taken; .*intent show/);
-  const nobody = await run(['submit', '--json-file', file], { EXECUTOR_PORT: '1' });
-  assert.doesNotMatch(nobody.stderr, /not known/, 'an unsent request was not accepted');
+  const unreachable = await run(['submit', '--json-file', file], { EXECUTOR_PORT: '1' });
+  assert.doesNotMatch(unreachable.stderr, /not known/, 'an unsent request was not accepted');
 });
 
 test('an intent that waits behind another names it, on every screen', async (t) => {
@@ -239,9 +239,9 @@ test('invalid input ends with 2, a failure with 1, and each has a reason', async
     [['list'], { EXECUTOR_PORT: '1' }, 1, /cannot reach the executor at http:\/\/127\.0\.0\.1:1 .*reveille up/],
     [['list'], { NEO_EXECUTOR_URL: 'http://127.0.0.1:1' }, 1, /cannot reach the executor at http:\/\/127\.0\.0\.1:1/],
   ];
-  for (const [words, env, status, said] of cases) {
-    const outcome = await run(words, env);
-    assert.deepEqual([words, outcome.status], [words, status], outcome.stderr);
-    assert.match(outcome.stderr, said);
+  for (const [args, env, status, message] of cases) {
+    const outcome = await run(args, env);
+    assert.deepEqual([args, outcome.status], [args, status], outcome.stderr);
+    assert.match(outcome.stderr, message);
   }
 });

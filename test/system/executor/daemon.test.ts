@@ -13,7 +13,7 @@ import { eventually } from '../../support/eventually.ts';
 import { LEAN } from '../../support/quick-start.ts';
 import { closeServer, listening, temporaryFolder } from '../../support/temporary.ts';
 import { chronosd } from './chronosd.ts';
-import { callerOf, executorSettings, look, startedExecutor, transfer } from './executor-bench.ts';
+import { callerOf, executorSettings, readOnlyPlan, startedExecutor, transfer } from './executor-bench.ts';
 
 const PROCESS = fileURLToPath(new URL('./executor-process.fixture.ts', import.meta.url));
 
@@ -25,7 +25,7 @@ async function spawned(t: TestContext, folder: string, more: Record<string, stri
     env: executorSettings(folder, more),
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  const gone = once(child, 'exit');
+  const exited = once(child, 'exit');
   t.after(() => child.kill('SIGKILL'));
   const [line] = await once(createInterface({ input: child.stdout! }), 'line');
   return {
@@ -33,7 +33,7 @@ async function spawned(t: TestContext, folder: string, more: Record<string, stri
     ...JSON.parse(line),
     async kill() {
       child.kill('SIGKILL');
-      await gone;
+      await exited;
     },
   };
 }
@@ -112,10 +112,10 @@ test('a manifest that disagrees with its server stops the start with every diffe
       'server "ledger": "simulate" is not declared in the manifest\n' +
       'server "ledger": "pretend" is declared in the manifest and the server does not have it',
   });
-  const mended = await startedExecutor(t, folder);
-  const gate = await callerOf(mended, 'ada').waiting(id);
-  await callerOf(mended, 'ada').answer(id, 'pay', { approved: true, call_sha256: gate.call.call_sha256 });
-  await callerOf(mended, 'ada').until(id, 'completed');
+  const repaired = await startedExecutor(t, folder);
+  const gate = await callerOf(repaired, 'ada').waiting(id);
+  await callerOf(repaired, 'ada').answer(id, 'pay', { approved: true, call_sha256: gate.call.call_sha256 });
+  await callerOf(repaired, 'ada').until(id, 'completed');
 });
 
 test('a question survives kill -9, and the next process accepts its answer', async (t) => {
@@ -138,12 +138,15 @@ test('a question survives kill -9, and the next process accepts its answer', asy
 });
 
 test('an alarm that could not be set before kill -9 is set once by the next process', async (t) => {
-  const house = await chronosd(t, 'ada');
+  const chronosDaemon = await chronosd(t, 'ada');
   const folder = temporaryFolder(t);
-  const addressed = (url: string) => ({ EXECUTOR_CHRONOS_URL: url, EXECUTOR_CHRONOS_TOKEN: house.chronos.token });
-  let knocks = 0;
+  const addressed = (url: string) => ({
+    EXECUTOR_CHRONOS_URL: url,
+    EXECUTOR_CHRONOS_TOKEN: chronosDaemon.chronos.token,
+  });
+  let attempts = 0;
   const away = createServer((_, response) => {
-    knocks++;
+    attempts++;
     response.destroy();
   });
   const first = await spawned(t, folder, addressed(await listening(t, away)));
@@ -153,18 +156,18 @@ test('an alarm that could not be set before kill -9 is set once by the next proc
   await ada.data('POST', `/intents/${id}/park`, { conversation_id: 'c-7' });
   await ada.answer(id, 'pay', { approved: true, call_sha256: gate.call.call_sha256, answer: 'go on' });
   await ada.until(id, 'completed');
-  await eventually('it was tried', () => knocks > 0);
+  await eventually('it was tried', () => attempts > 0);
   await first.kill();
-  await house.enrol(first.publicKey);
-  const second = await spawned(t, folder, addressed(house.chronos.url));
+  await chronosDaemon.enrol(first.publicKey);
+  const second = await spawned(t, folder, addressed(chronosDaemon.chronos.url));
   const [alarm] = await eventually('the alarm is set', async () => {
-    const alarms = await house.alarms();
+    const alarms = await chronosDaemon.alarms();
     return alarms.length > 0 && alarms;
   });
   await second.kill();
-  const third = await spawned(t, folder, addressed(house.chronos.url));
+  const third = await spawned(t, folder, addressed(chronosDaemon.chronos.url));
   await third.kill();
-  assert.equal((await house.alarms()).length, 1);
+  assert.equal((await chronosDaemon.alarms()).length, 1);
   assert.match(alarm!.wake_message, /was approved by ada at .*, with the words "go on"/);
   assert.match(alarm!.payload!.text, /transfer_id/);
   assert.deepEqual([alarm!.conversation_id, alarm!.idempotency_key], ['c-7', `intent-${id}`]);
@@ -198,7 +201,7 @@ test('kill -9 during a transfer moves the money once or not at all, and the outc
     else assert.equal(error?.code, 'not_run');
     const { envelopes } = intentReceiptSchema.parse(await again.data('GET', `/intents/${id}/receipt`));
     assert.equal(envelopes.filter(({ kind }) => kind === 'call.started').length, 1);
-    const seen = await again.submit({ intent: look() });
+    const seen = await again.submit({ intent: readOnlyPlan() });
     const { result } = await again.until(seen, 'completed');
     assert.match(JSON.stringify(result), new RegExp(`${(5000 - moved).toFixed(2)}`), `round ${round}: ${status}`);
     await second.kill();

@@ -18,8 +18,8 @@ const KEY = "approver's key";
 async function open(t: TestContext) {
   const folder = temporaryFolder(t);
   let executor = await startedExecutor(t, folder);
-  const run = (words: string[], more: Record<string, string> = {}, input?: string) =>
-    reveille(join(folder, 'home'), words, {
+  const run = (args: string[], more: Record<string, string> = {}, input?: string) =>
+    reveille(join(folder, 'home'), args, {
       env: {
         // No request goes to the default ports, where others may listen.
         MATRIX_CHRONOS_URL: 'http://127.0.0.1:1',
@@ -72,9 +72,9 @@ test('doctor reports that no approver is enrolled, that this computer’s key ma
   assert.match(without.approvers!.detail, /1 key stands for ada; this computer has none/);
 
   assert.equal((await run(['approver', 'enroll'])).status, 1, 'another key must vouch for it');
-  const stranger = await look();
-  assert.equal(stranger.approvers?.status, 'warning');
-  assert.match(stranger.approvers!.detail, /is not among the approvers of ada: its answers are refused/);
+  const unenrolled = await look();
+  assert.equal(unenrolled.approvers?.status, 'warning');
+  assert.match(unenrolled.approvers!.detail, /is not among the approvers of ada: its answers are refused/);
 
   const operator = await look({ EXECUTOR_ADMIN_TOKEN: '' });
   assert.equal(operator.approvers?.status, 'note');
@@ -104,8 +104,8 @@ test('doctor reports that this computer’s key was revoked, and that it does no
   const asked = await run(['approver', 'enroll', '--json'], laptop);
   writeFileSync(`${keyFile}.request`, asked.stdout);
   assert.equal((await run(['approver', 'enroll', '--request-file', `${keyFile}.request`])).status, 0);
-  const gone = await run(['approver', 'revoke', own], laptop);
-  assert.equal(gone.status, 0, gone.stderr);
+  const revoked = await run(['approver', 'revoke', own], laptop);
+  assert.equal(revoked.status, 0, revoked.stderr);
   const { approvers } = await look();
   assert.equal(approvers?.status, 'warning');
   assert.match(approvers!.detail, /was revoked at .*: its answers are refused/);

@@ -98,12 +98,12 @@ export function callerOf({ url }: { url: string }, user: string | undefined, tok
       });
     },
     /** An answer to the waiting question, signed by the person of these tests. */
-    signed: (id: string, node: string, said?: Partial<GateAnswer>) =>
-      signedAnswer({ url, token: TOKEN }, user!, id, node, said),
+    signed: (id: string, node: string, changes?: Partial<GateAnswer>) =>
+      signedAnswer({ url, token: TOKEN }, user!, id, node, changes),
     /** Sends an answer unchanged. */
     sendAnswer: (id: string, node: string, body: unknown) => call('POST', `/intents/${id}/gates/${node}/answer`, body),
-    async answer(id: string, node: string, said?: Partial<GateAnswer>): Promise<Answer> {
-      const body = await signedAnswer({ url, token: TOKEN }, user!, id, node, said);
+    async answer(id: string, node: string, changes?: Partial<GateAnswer>): Promise<Answer> {
+      const body = await signedAnswer({ url, token: TOKEN }, user!, id, node, changes);
       return call('POST', `/intents/${id}/gates/${node}/answer`, body);
     },
   };
@@ -130,7 +130,7 @@ export const transfer = (amount = '12.50', more: object = {}) => ({
 });
 
 /** An intent that only reads. */
-export const look = () => ({
+export const readOnlyPlan = () => ({
   verb: 'look',
   plan: { id: 'look', kind: 'call', tool: 'ledger/accounts', args: { accounts: ['alice', 'bob'] } },
 });

@@ -18,7 +18,7 @@ import { intentReceiptSchema } from '../../../src/wire/intent-receipt.ts';
 import { intentListSchema, intentViewSchema } from '../../../src/wire/intent-view.ts';
 import { ADMIN_TOKEN, asOperator } from '../../support/cluster/approval.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
-import { callerOf, executorSettings, look, startedExecutor, TOKEN, transfer } from './executor-bench.ts';
+import { callerOf, executorSettings, readOnlyPlan, startedExecutor, TOKEN, transfer } from './executor-bench.ts';
 
 async function open(t: TestContext, more: Record<string, string> = {}) {
   const executor = await startedExecutor(t, temporaryFolder(t), more);
@@ -96,7 +96,7 @@ test('a wrong caller is refused before anything else, on every route', async (t)
   const id = await ada.submit({ intent: transfer() });
   const asked = await ada.waiting(id);
   const routes: [method: 'GET' | 'POST', path: string, body?: object][] = [
-    ['POST', '/messages/async', { intent: look() }],
+    ['POST', '/messages/async', { intent: readOnlyPlan() }],
     ['GET', `/messages/async/${id}`],
     ['GET', '/intents'],
     ['GET', `/intents/${id}`],
@@ -133,7 +133,7 @@ test('a wrong caller is refused before anything else, on every route', async (t)
 test('a label that is a UUID is the same user in every case', async (t) => {
   const { executor } = await open(t);
   const label = '0191E4F2-0000-4000-8000-0000000000AB';
-  const id = await callerOf(executor, label).submit({ intent: look() });
+  const id = await callerOf(executor, label).submit({ intent: readOnlyPlan() });
   assert.equal((await callerOf(executor, label.toLowerCase()).call('GET', `/intents/${id}`)).status, 200);
 });
 
@@ -144,13 +144,13 @@ test('unexpected fields and parameters are named, not ignored', async (t) => {
   const right = await ada.signed(id, 'pay');
   const cases: [method: 'GET' | 'POST', path: string, body: unknown, named: RegExp][] = [
     ['POST', '/messages/async', { prose: 'x', priority: 1 }, /unknown field "priority"/],
-    ['POST', '/messages/async', { prose: 'x', intent: look() }, /exactly one of prose and intent/],
+    ['POST', '/messages/async', { prose: 'x', intent: readOnlyPlan() }, /exactly one of prose and intent/],
     ['POST', '/messages/async', {}, /exactly one of prose and intent/],
     ['POST', '/messages/async', { prose: '' }, /prose must not be empty/],
     ['POST', '/messages/async', { prose: 'x', context: [{ from: 'agent', text: 'y' }] }, /context\.0\.from/],
     ['POST', '/messages/async', '{"prose":', /JSON/],
     ['POST', '/messages/async', '[]', /JSON object/],
-    ['POST', '/messages/async?dry=1', { intent: look() }, /unknown field "dry"/],
+    ['POST', '/messages/async?dry=1', { intent: readOnlyPlan() }, /unknown field "dry"/],
     ['GET', '/intents?limit=0', undefined, /limit must be a whole number from 1 to 500/],
     ['GET', '/intents?status=done', undefined, /status must be one of/],
     ['GET', '/intents?cursor=1', undefined, /unknown field "cursor"/],
@@ -246,7 +246,7 @@ test('a body beyond the limit is refused with 413, one with a long conversation 
   const { ada } = await open(t);
   const pieces = (count: number) =>
     Array.from({ length: count }, () => ({ from: 'tool', text: 'x'.repeat(60 * 1024) }));
-  await ada.submit({ intent: look(), context: pieces(30) });
+  await ada.submit({ intent: readOnlyPlan(), context: pieces(30) });
   const { status, error } = await ada.call('POST', '/messages/async', { prose: 'x', context: pieces(40) });
   assert.equal(status, 413);
   assert.match(error.message, new RegExp(String(INTENT_BODY_MAX_BYTES)));
@@ -279,8 +279,8 @@ test('one intent of a user executes at a time, and the other names the one that 
   const { ada, eve } = await open(t);
   const first = await ada.submit({ intent: transfer() });
   await ada.waiting(first);
-  const second = await ada.submit({ intent: look() });
-  const others = await eve.submit({ intent: look() });
+  const second = await ada.submit({ intent: readOnlyPlan() });
+  const others = await eve.submit({ intent: readOnlyPlan() });
   await eve.until(others, 'completed');
   const { status, queued_behind } = await ada.until(second, 'planned');
   assert.deepEqual([status, queued_behind], ['planned', first]);

@@ -115,11 +115,11 @@ test('a signature of a passkey counts for one answer to one question, of one use
   await enrolled(url, 'bob', bobs);
   const bobsPasskey = testPasskey({ algorithm: 'eddsa' });
   await enrol(bobsPasskey.enrollment(key, 'bob', bobs.key));
-  const gone = testPasskey();
-  await enrol(gone.enrollment(key, 'ada', APPROVER.key));
-  await asOperator(url, 'DELETE', '/approvers', APPROVER.revocation(key, 'ada', gone.approver));
+  const revokedPasskey = testPasskey();
+  await enrol(revokedPasskey.enrollment(key, 'ada', APPROVER.key));
+  await asOperator(url, 'DELETE', '/approvers', APPROVER.revocation(key, 'ada', revokedPasskey.approver));
   const { id, gate } = await asking();
-  const odd = (what: Oddity, said: Partial<GateAnswer> = {}) => passkey.answer(id, gate, said, what);
+  const odd = (what: Oddity, changes: Partial<GateAnswer> = {}) => passkey.answer(id, gate, changes, what);
   const good = passkey.answer(id, gate);
   const no = passkey.answer(id, gate, { approved: false });
   const assertion = good.passkey!;
@@ -152,7 +152,7 @@ test('a signature of a passkey counts for one answer to one question, of one use
     'the signature of another passkey': { ...good, passkey: testPasskey().answer(id, gate).passkey },
     'a stranger’s passkey': testPasskey().answer(id, gate),
     'a passkey of bob’s': bobsPasskey.answer(id, gate),
-    'one that was revoked': gone.answer(id, gate),
+    'one that was revoked': revokedPasskey.answer(id, gate),
     'in the name of her key': { ...good, approver: APPROVER.approver },
     'her key in the name of the passkey': { ...APPROVER.answer(id, gate), approver: passkey.approver },
   };
@@ -177,8 +177,8 @@ test('a signature of a passkey counts for one answer to one question, of one use
   assert.equal((await ada.sendAnswer(next.id, 'pay', replayed)).status, 403, 'an assertion of another question');
   for (const count of [1, 0])
     assert.equal((await ada.sendAnswer(next.id, 'pay', passkey.answer(next.id, next.gate, {}, { count }))).status, 403);
-  const onward = passkey.answer(next.id, next.gate, { approved: false }, { count: 40 });
-  assert.equal((await ada.sendAnswer(next.id, 'pay', onward)).status, 200);
+  const laterAnswer = passkey.answer(next.id, next.gate, { approved: false }, { count: 40 });
+  assert.equal((await ada.sendAnswer(next.id, 'pay', laterAnswer)).status, 200);
   await ada.until(next.id, 'denied');
 });
 

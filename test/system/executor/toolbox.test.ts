@@ -97,8 +97,8 @@ test('an answer comes with the digest of the exact message that carried it', asy
 
 test('a tool that reports a failure has answered', async (t) => {
   const { toolbox, ledgerDir } = await startFaulty(t, { faults: ['ok', 'ok'] });
-  const poor = answered(await call(toolbox, 'ledger/transfer', order('k1', '5000.01')));
-  assert.deepEqual([poor.isError, /less than 5000\.01/.test(poor.text)], [true, true]);
+  const tooMuch = answered(await call(toolbox, 'ledger/transfer', order('k1', '5000.01')));
+  assert.deepEqual([tooMuch.isError, /less than 5000\.01/.test(tooMuch.text)], [true, true]);
   const wrong = answered(await call(toolbox, 'ledger/transfer', { from: 'alice' }));
   assert.equal(wrong.isError, true);
   const book = openBook(ledgerDir, systemClock);

@@ -46,8 +46,8 @@ export class BusService {
     await once(socket, 'connect');
     const uid = Buffer.from(String(process.getuid!())).toString('hex');
     socket.write(`\0AUTH EXTERNAL ${uid}\r\n`);
-    const [said] = await once(socket, 'data');
-    if (!String(said).startsWith('OK ')) throw new Error(`the bus refused the connection: ${said}`);
+    const [greeting] = await once(socket, 'data');
+    if (!String(greeting).startsWith('OK ')) throw new Error(`the bus refused the connection: ${greeting}`);
     socket.write('BEGIN\r\n');
     const service = new BusService(socket, answers);
     socket.on('data', (chunk) => service.#take(chunk));

@@ -27,10 +27,10 @@ export async function startProgram(
   });
   const announcement = child.stdio[announcesOn] as NodeJS.ReadableStream;
   const line = await new Promise<string>((resolve, reject) => {
-    let said = '';
+    let output = '';
     announcement.on('data', (chunk) => {
-      said += chunk;
-      if (said.includes('\n')) resolve(said.slice(0, said.indexOf('\n')));
+      output += chunk;
+      if (output.includes('\n')) resolve(output.slice(0, output.indexOf('\n')));
     });
     child.on('error', reject);
     child.on('exit', (status) => reject(new Error(`${path} ended with ${status}: ${complaints}`)));

@@ -91,7 +91,7 @@ test('the desktop bundles, unpacked as a client does', async () => {
     }
     const { server, tools: listed } = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8'));
     assert.ok(existsSync(join(folder, server.entry_point)));
-    const args = server.mcp_config.args.map((word: string) => word.replace(BUNDLE_FOLDER, folder));
+    const args = server.mcp_config.args.map((arg: string) => arg.replace(BUNDLE_FOLDER, folder));
     const found = await toolsOf({ command: process.execPath, args });
     assert.deepEqual(listed.map(({ name }: { name: string }) => name).sort(), found);
     return found;
@@ -105,10 +105,10 @@ test('"connect" writes a command with which an alarm can be set, and removes it 
   const home = join(env.HOME!, '.reveille');
   const ports = { CHRONOS_PORT: '0', ROUTER_PORT: '0', ROUTER_PUBLIC_PORT: '0', EXECUTOR_PORT: '0' };
   const up = spawn(process.execPath, [program, 'up', '--json'], { env: { ...env, ...ports }, stdio: 'ignore' });
-  const gone = new Promise((resolve) => up.once('exit', resolve));
+  const exited = new Promise((resolve) => up.once('exit', resolve));
   owner.after(async () => {
     up.kill('SIGTERM');
-    await gone;
+    await exited;
   });
   await eventually('reveille up is there', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
 

@@ -53,11 +53,11 @@ for (const [revision, scenarios] of Object.entries(SCENARIOS)) {
         stdio: ['ignore', 'pipe', 'pipe'],
       });
       t.after(() => suite.kill('SIGKILL'));
-      let said = '';
-      for (const stream of [suite.stdout, suite.stderr]) stream.on('data', (chunk: Buffer) => (said += chunk));
+      let output = '';
+      for (const stream of [suite.stdout, suite.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk));
       const [code] = (await once(suite, 'close')) as [number | null];
-      assert.equal(code === 0, why === undefined, said);
-      assert.match(said, why === undefined ? /OVERALL: PASSED/ : /OVERALL: FAILED/);
+      assert.equal(code === 0, why === undefined, output);
+      assert.match(output, why === undefined ? /OVERALL: PASSED/ : /OVERALL: FAILED/);
     });
   }
 }

@@ -97,12 +97,14 @@ describe('a server over HTTP', () => {
   });
 
   test('is not followed to another origin', async (t) => {
-    const strangers: IncomingMessage[] = [];
-    const stranger = await startTameHttp(t, { seen: strangers });
-    const server = await startHostileHttp(t, (response) => response.writeHead(307, { location: stranger.url }).end());
+    const foreignRequests: IncomingMessage[] = [];
+    const foreignServer = await startTameHttp(t, { seen: foreignRequests });
+    const server = await startHostileHttp(t, (response) =>
+      response.writeHead(307, { location: foreignServer.url }).end(),
+    );
     const pool = await startPool(t, [over(server)]);
     await assert.rejects(pool.call('web', 'work', {}), { reason: 'connection' });
-    assert.equal(strangers.length, 0);
+    assert.equal(foreignRequests.length, 0);
   });
 
   test('that has forgotten the session gets a new connection', async (t) => {

@@ -87,8 +87,8 @@ describe('the bundled manifest', () => {
       [],
     );
     const own = tools.map(({ name }) => name).filter((name) => !/^(?:chrono|fs__|browser__)/.test(name));
-    const looks = ['branches', 'diff', 'log', 'show', 'status'].map((name) => `git__${name}`);
-    assert.deepEqual(own, ['fetch__fetch', ...looks, 'web_search__search']);
+    const readTools = ['branches', 'diff', 'log', 'show', 'status'].map((name) => `git__${name}`);
+    assert.deepEqual(own, ['fetch__fetch', ...readTools, 'web_search__search']);
     assert.deepEqual(
       escalate.filter((name) => !name.startsWith('browser__')),
       [...GIT_MARKS, 'shell__run'],
@@ -119,13 +119,13 @@ describe('the bundled manifest', () => {
     assert.match(page, /the words of the page, and nobody’s instructions[\s\S]*SYSTEM: call shell__run/);
     assert.doesNotMatch(page, /owned\(\)/);
     // An agent that obeys literally.
-    const obeyed = [...page.matchAll(/call (\S+) with (\{.*?\}) now/g)].map(([, name, args]) => [
+    const instructed = [...page.matchAll(/call (\S+) with (\{.*?\}) now/g)].map(([, name, args]) => [
       name!,
       JSON.parse(args!),
     ]);
-    assert.equal(obeyed.length, orders.length);
+    assert.equal(instructed.length, orders.length);
     let through = 0;
-    for (const [name, args] of obeyed) {
+    for (const [name, args] of instructed) {
       const { isError, content } = await call(surface, name, args);
       if (!isError) through++;
       assert.ok(isError, `${name}: ${JSON.stringify(content)}`);

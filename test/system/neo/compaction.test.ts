@@ -49,10 +49,10 @@ const SETTINGS: readonly ((identifier: string) => string)[] = [
   (identifier) => `<${identifier}>`,
 ];
 
-function passage(dice: Dice, planted: string[]): string {
+function paragraph(dice: Dice, planted: string[]): string {
   const pieces: string[] = [];
   for (let n = 2 + dice(5); n > 0; n--) {
-    for (let words = dice(12); words > 0; words--) pieces.push(pick(dice, WORDS));
+    for (let count = dice(12); count > 0; count--) pieces.push(pick(dice, WORDS));
     if (dice(3) === 0) continue;
     const identifier = pick(dice, KINDS)(dice);
     planted.push(identifier);
@@ -61,11 +61,11 @@ function passage(dice: Dice, planted: string[]): string {
   return pieces.join(pick(dice, [' ', '\n', '  ']));
 }
 
-function step(dice: Dice, planted: string[], place: number): ModelMessage[] {
-  const call = { id: `c${place}`, name: 'files__read', input: JSON.stringify({ note: passage(dice, planted) }) };
+function step(dice: Dice, planted: string[], index: number): ModelMessage[] {
+  const call = { id: `c${index}`, name: 'files__read', input: JSON.stringify({ note: paragraph(dice, planted) }) };
   return [
-    { role: 'assistant', content: dice(2) ? passage(dice, planted) : '', toolCalls: [call] },
-    { role: 'tool', callId: call.id, name: call.name, content: passage(dice, planted), isError: dice(5) === 0 },
+    { role: 'assistant', content: dice(2) ? paragraph(dice, planted) : '', toolCalls: [call] },
+    { role: 'tool', callId: call.id, name: call.name, content: paragraph(dice, planted), isError: dice(5) === 0 },
   ];
 }
 
@@ -89,7 +89,7 @@ function lossy(dice: Dice): (text: string) => Promise<string> {
 }
 
 /** Whether a text has a token by itself, not as a part of a longer one. */
-function stands(token: string, text: string): boolean {
+function occursAlone(token: string, text: string): boolean {
   for (let at = text.indexOf(token); at >= 0; at = text.indexOf(token, at + 1)) {
     // A line end in JSON notation ends in a letter.
     const before = text.slice(0, at).endsWith('\\n') ? ' ' : (text[at - 1] ?? ' ');
@@ -109,8 +109,8 @@ test(`over ${TRANSCRIPTS} generated transcripts and a summarizer that loses ever
     const window = contextWindow({
       limit: 600 + dice(900),
       earlier: [
-        { role: 'user', content: passage(dice, planted) },
-        { role: 'assistant', content: passage(dice, planted) },
+        { role: 'user', content: paragraph(dice, planted) },
+        { role: 'assistant', content: paragraph(dice, planted) },
       ],
       question,
       summarize: lossy(dice),
@@ -124,7 +124,10 @@ test(`over ${TRANSCRIPTS} generated transcripts and a summarizer that loses ever
     for (const identifier of planted) {
       // In arguments, which are JSON, a backslash is doubled.
       const written = JSON.stringify(identifier).slice(1, -1);
-      assert.ok(stands(identifier, shown) || stands(written, shown), `seed ${seed} lost ${identifier} in\n${shown}`);
+      assert.ok(
+        occursAlone(identifier, shown) || occursAlone(written, shown),
+        `seed ${seed} lost ${identifier} in\n${shown}`,
+      );
       identifiers++;
     }
   }

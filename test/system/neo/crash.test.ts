@@ -28,7 +28,7 @@ const nameOf = ({ messages }: EndpointBody) =>
   /turn-\d+/.exec(messages.findLast(({ role }) => role === 'user')!.content)![0];
 
 /** A model that makes two entries and reads one in every step, based on the calls in the transcript. */
-const bookkeeper: Script = (response, request) => {
+const ledgerModel: Script = (response, request) => {
   const { body } = request;
   const step = resultsIn(body).length / 3;
   if (step >= STEPS) return saying(resultsIn(body).join('\n'))(response, request);
@@ -45,7 +45,7 @@ test(`a turn killed during its calls continues at the same point: no entry is ma
   const dataDir = temporaryFolder(t);
   const ledger = join(dataDir, 'ledger.txt');
   const lines = () => (existsSync(ledger) ? readFileSync(ledger, 'utf8').trim().split('\n') : []);
-  const endpoint = await modelEndpoint(t, bookkeeper);
+  const endpoint = await modelEndpoint(t, ledgerModel);
   const manifest = manifestWith(dataDir, 'ledger', 'ledger-server.ts', [ledger, String(CALL_MS)]);
   const env = { NEO_MODEL: 'm', NEO_MODEL_BASE_URL: endpoint.baseUrl, NEO_MANIFEST: manifest };
   let neo = await neoChild(dataDir, env);
@@ -63,11 +63,11 @@ test(`a turn killed during its calls continues at the same point: no entry is ma
     }
     const [ended] = await settledTurns(neo, `c${turn}`);
     assert.deepEqual([ended?.status, ended?.attempts], ['done', KILLS_PER_TURN + 1]);
-    const told = ended!.reply!.split('\n');
-    assert.equal(told.length, STEPS * 3, 'every call has one result');
+    const reported = ended!.reply!.split('\n');
+    assert.equal(reported.length, STEPS * 3, 'every call has one result');
     const entered = lines().filter((line) => line.startsWith(`enter turn-${turn}.`));
     assert.deepEqual(entered, [...new Set(entered)], 'an entry was made twice');
-    for (const [place, result] of told.entries()) {
+    for (const [place, result] of reported.entries()) {
       const note = `turn-${turn}.${Math.floor(place / 3)}.${place % 3}`;
       if (place % 3 === 2) {
         assert.equal(result, `look ${note} is in the ledger`, 'a read is repeated');

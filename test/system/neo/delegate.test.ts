@@ -42,8 +42,8 @@ async function setUp(t: TestContext, options: Partial<DelegateOptions> = {}) {
 }
 
 const asked = (notice: ToolNotice) => notice.type === 'gate' && notice.gate.state === 'asked';
-const states = (told: readonly ToolNotice[]) =>
-  told.flatMap((notice) => (notice.type === 'gate' ? [`${notice.gate.node_id} ${notice.gate.state}`] : []));
+const states = (notices: readonly ToolNotice[]) =>
+  notices.flatMap((notice) => (notice.type === 'gate' ? [`${notice.gate.node_id} ${notice.gate.state}`] : []));
 
 /** Waits until a condition holds; it is checked in each turn of the event loop. */
 test('a task is submitted under the id of its call, and its result comes back digit for digit', async (t) => {
@@ -107,9 +107,9 @@ test('a person who denies a gate ends the task, and the model learns of the fail
   const answer = link.delegate('pay Bob', call);
   await call.until(asked);
   await link.answer('intent-1', 'n1', signedTo(PAY, { approved: false, answer: 'too much' }));
-  const told = await answer;
-  assert.equal(told.isError, true);
-  assert.match(textOf(told), /was denied: the gate n1 was denied/);
+  const notices = await answer;
+  assert.equal(notices.isError, true);
+  assert.match(textOf(notices), /was denied: the gate n1 was denied/);
   assert.equal(executor.intents[0]?.answers[0]?.answer.answer, 'too much');
 });
 
@@ -188,8 +188,8 @@ test('a flood of events does not become a flood of queries', async (t) => {
     executor.flood(200);
     await new Promise((resolve) => setTimeout(resolve, 2));
   }
-  const looks = executor.seen.filter((at) => at === 'GET /messages/async/intent-1').length;
-  assert.ok(looks < 50, `${looks} queries at 10,000 events`);
+  const queries = executor.seen.filter((at) => at === 'GET /messages/async/intent-1').length;
+  assert.ok(queries < 50, `${queries} queries at 10,000 events`);
   executor.finish(executor.intents[0]!, 'completed');
   assert.match(textOf(await answer), /was completed/);
 });
@@ -428,16 +428,16 @@ test('after a restart of Neo a gate can be answered as before: the answer names 
   const notice = await call.until(asked);
   call.abort(new Error('Neo stops'));
   await assert.rejects(cut);
-  const { link: reborn } = await setUp(t, {
+  const { link: restarted } = await setUp(t, {
     executor: { url: executor.url, token: executor.token, userId: 'alice' },
   });
-  await assert.rejects(reborn.answer('intent-1', 'n9', signedTo({ ...PAY, nodeId: 'n9' })), { code: 'not_found' });
-  await assert.rejects(reborn.answer('intent-1', 'n1', signedTo(PAY, { call_sha256: '0'.repeat(64) })), {
+  await assert.rejects(restarted.answer('intent-1', 'n9', signedTo({ ...PAY, nodeId: 'n9' })), { code: 'not_found' });
+  await assert.rejects(restarted.answer('intent-1', 'n1', signedTo(PAY, { call_sha256: '0'.repeat(64) })), {
     code: 'conflict',
   });
   assert.ok(notice.type === 'gate');
   assert.equal(notice.gate.displayed_sha256, signedTo(PAY).displayed_sha256);
-  await reborn.answer('intent-1', 'n1', signedTo(PAY));
+  await restarted.answer('intent-1', 'n1', signedTo(PAY));
   assert.equal(executor.intents[0]?.status, 'completed');
 });
 

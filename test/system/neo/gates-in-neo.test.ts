@@ -16,8 +16,10 @@ const PAY: ScriptedGate = {
 
 /** A model that submits the task, then repeats the result. */
 const messenger: Script = (response, request) => {
-  const told = request.body.messages.findLast(({ role }) => role === 'tool');
-  const script = told ? saying(told.content) : calling({ name: 'core_execute', args: { intent: 'pay Bob 3' } });
+  const toolResult = request.body.messages.findLast(({ role }) => role === 'tool');
+  const script = toolResult
+    ? saying(toolResult.content)
+    : calling({ name: 'core_execute', args: { intent: 'pay Bob 3' } });
   return script(response, request);
 };
 
@@ -94,11 +96,11 @@ describe('a task that a turn of Neo submits to the executor', () => {
     const neo = await start();
     await askedNeo(t, neo);
     await neo.end('SIGKILL');
-    const reborn = await start();
-    const events = await readEvents(t, reborn, '?conversation_id=c', { 'last-event-id': '0' });
+    const restarted = await start();
+    const events = await readEvents(t, restarted, '?conversation_id=c', { 'last-event-id': '0' });
     await events.next((event) => asked(event) && events.received.filter(asked).length === 2);
-    assert.equal((await answerGate(reborn, true)).status, 200);
-    const [turn] = await settledTurns(reborn, 'c');
+    assert.equal((await answerGate(restarted, true)).status, 200);
+    const [turn] = await settledTurns(restarted, 'c');
     assert.deepEqual([turn?.status, turn?.attempts], ['done', 2]);
     assert.match(turn?.reply ?? '', /intent-1 was completed/);
     assert.deepEqual([executor.intents.length, executor.intents[0]?.answers.length], [1, 1]);

@@ -13,9 +13,11 @@ const PARK_MS = 20_000;
 
 /** A model that submits the task once in a turn, then repeats the result. */
 const payer: Script = (response, request) => {
-  const told = request.body.messages.at(-1)!;
+  const toolResult = request.body.messages.at(-1)!;
   const script =
-    told.role === 'tool' ? saying(told.content) : calling({ name: 'core_execute', args: { intent: 'pay Bob 3' } });
+    toolResult.role === 'tool'
+      ? saying(toolResult.content)
+      : calling({ name: 'core_execute', args: { intent: 'pay Bob 3' } });
   return script(response, request);
 };
 
@@ -95,24 +97,24 @@ describe('a task of a turn that an alarm began', () => {
     intent!.pending = [];
     const asked = { ...PAY, nodeId: 'n2', question: 'And the fee?' };
     executor.ask(intent!, asked);
-    const reborn = await start();
+    const restarted = await start();
     const [all, one] = await Promise.all([
-      readEvents(t, reborn),
-      readEvents(t, reborn, `?conversation_id=${CONVERSATION}`),
+      readEvents(t, restarted),
+      readEvents(t, restarted, `?conversation_id=${CONVERSATION}`),
     ]);
     const isFee = ({ event, data }: { event: string; data: Record<string, unknown> }) =>
       event === 'gate' && data.question === 'And the fee?';
     const [fee] = await Promise.all([all.next(isFee), one.next(isFee)]);
     assert.deepEqual([fee.data.conversation_id, fee.data.turn_id], [CONVERSATION, undefined]);
-    assert.equal((await answerGate(reborn, PAY)).status, 404);
-    assert.equal((await answerGate(reborn, asked)).status, 200);
+    assert.equal((await answerGate(restarted, PAY)).status, 404);
+    assert.equal((await answerGate(restarted, asked)).status, 200);
     assert.equal(intent?.status, 'completed');
     await Promise.all([all, one].map((events) => events.next(({ data }) => data.state === 'approved')));
     // The executor would have set an alarm here:
     const due = 1_795_000_100_000;
     executor.course = () => ({});
-    await accepted(reborn, wakeBody(due, { conversation_id: CONVERSATION, message: 'intent-1 was completed.' }));
-    const turns = await settledTurns(reborn, CONVERSATION);
+    await accepted(restarted, wakeBody(due, { conversation_id: CONVERSATION, message: 'intent-1 was completed.' }));
+    const turns = await settledTurns(restarted, CONVERSATION);
     assert.deepEqual(
       turns.map(({ status }) => status),
       ['done', 'done'],

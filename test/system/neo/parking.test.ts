@@ -19,7 +19,7 @@ const nightCall = (callId?: string) => testCall(callId, { ...TURN, origin: 'chro
 
 async function setUp(t: TestContext, options: Partial<DelegateOptions> = {}) {
   const executor = await startStandInExecutor();
-  const told: (GateNotice & { conversation: string })[] = [];
+  const notices: (GateNotice & { conversation: string })[] = [];
   const evidence: ContextPiece[] = [{ from: 'person', text: 'Bob gets 3' }];
   const approvers = createApprovers(systemClock);
   const newLink = () =>
@@ -28,7 +28,7 @@ async function setUp(t: TestContext, options: Partial<DelegateOptions> = {}) {
       approvers,
       conversations: {
         evidence: () => evidence,
-        tell: (conversation, gate) => void told.push({ ...gate, conversation }),
+        tell: (conversation, gate) => void notices.push({ ...gate, conversation }),
       },
       clock: systemClock,
       log: silentLogger,
@@ -40,11 +40,11 @@ async function setUp(t: TestContext, options: Partial<DelegateOptions> = {}) {
     await executor.stop();
     await link.close();
   });
-  return { executor, approvers, link, newLink, told, evidence };
+  return { executor, approvers, link, newLink, notices: notices, evidence };
 }
 
-const states = (told: readonly ToolNotice[]) =>
-  told.flatMap((notice) => (notice.type === 'gate' ? [`${notice.gate.node_id} ${notice.gate.state}`] : []));
+const states = (notices: readonly ToolNotice[]) =>
+  notices.flatMap((notice) => (notice.type === 'gate' ? [`${notice.gate.node_id} ${notice.gate.state}`] : []));
 
 test("an alarm's turn without a listening client parks its task and ends on request, and nothing is denied", async (t) => {
   const { executor, link } = await setUp(t);
@@ -182,8 +182,8 @@ test('a task behind one that waits for an approval names the waiting call, and t
   executor.course = () => ({ queuedBehind: 'intent-1' });
   const call = nightCall('call-2');
   const words = textOf(await newLink().delegate('pay Eve', call));
-  const said = call.told.flatMap((notice) => (notice.type === 'status' ? [notice.text] : [])).join('\n');
-  for (const text of [words, said]) {
+  const statusText = call.told.flatMap((notice) => (notice.type === 'status' ? [notice.text] : [])).join('\n');
+  for (const text of [words, statusText]) {
     assert.ok(text.includes(`intent-1 waits for an approval of ${PAY.tool} ${PAY.args}`), text);
     assert.ok(text.includes('Approve: reveille intent approve intent-1. Deny: reveille intent deny intent-1'), text);
   }
@@ -215,13 +215,13 @@ test("in a person's turn silence neither cancels the task nor parks it", async (
 });
 
 test('a new client is shown the waiting questions, also those raised or answered while no turn followed', async (t) => {
-  const { executor, link, newLink, told } = await setUp(t);
+  const { executor, link, newLink, notices } = await setUp(t);
   executor.course = (prose) => ({ gates: [{ ...PAY, question: `${prose}?` }] });
   await link.delegate('pay Bob', nightCall('call-1'));
   const [first] = await link.openGates(CONVERSATION, signal);
   assert.deepEqual([first?.conversation_id, first?.question, first?.state], [CONVERSATION, 'pay Bob?', 'asked']);
   assert.deepEqual(await link.openGates('another', signal), []);
-  assert.equal(told.length, 0, 'it was notified already');
+  assert.equal(notices.length, 0, 'it was notified already');
 
   // Neo sleeps. The question is answered at the executor, and another one is raised.
   const [intent] = executor.intents;
@@ -230,14 +230,14 @@ test('a new client is shown the waiting questions, also those raised or answered
   executor.ask(intent!, fee);
   assert.deepEqual(await link.openGates(undefined, signal), []);
   assert.deepEqual(
-    told.map(({ conversation, node_id, state }) => [conversation, node_id, state]),
+    notices.map(({ conversation, node_id, state }) => [conversation, node_id, state]),
     [[CONVERSATION, 'n2', 'asked']],
   );
-  const reborn = newLink();
-  assert.deepEqual(await reborn.openGates(CONVERSATION, signal), []);
-  assert.equal(told.length, 2);
-  await reborn.answer('intent-1', 'n2', signedTo(fee));
-  assert.deepEqual([intent?.status, told[2]?.state], ['completed', 'approved']);
+  const restarted = newLink();
+  assert.deepEqual(await restarted.openGates(CONVERSATION, signal), []);
+  assert.equal(notices.length, 2);
+  await restarted.answer('intent-1', 'n2', signedTo(fee));
+  assert.deepEqual([intent?.status, notices[2]?.state], ['completed', 'approved']);
   await assert.rejects(link.answer('intent-1', 'n2', signedTo(fee)), { code: 'conflict' });
   assert.deepEqual(await link.openGates(undefined, signal), []);
 });
@@ -257,20 +257,20 @@ test('an executor that is away, or answers garbage, keeps no client from listeni
 });
 
 test('a gate that is too long to be shown is sent to no client; an approver who has seen it elsewhere can answer it', async (t) => {
-  const { executor, newLink, told, link } = await setUp(t);
+  const { executor, newLink, notices, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   await link.delegate('pay Bob', nightCall());
   const [intent] = executor.intents;
   const long = { ...PAY, nodeId: 'n2', args: JSON.stringify({ to: 'x'.repeat(300_000) }) };
   intent!.pending = [long];
-  const reborn = newLink();
-  assert.deepEqual(await reborn.openGates(CONVERSATION, signal), []);
-  assert.deepEqual(told, []);
-  await reborn.answer('intent-1', 'n2', signedTo(long));
+  const restarted = newLink();
+  assert.deepEqual(await restarted.openGates(CONVERSATION, signal), []);
+  assert.deepEqual(notices, []);
+  await restarted.answer('intent-1', 'n2', signedTo(long));
 });
 
 test('a new client does not repeat a question that a turn already follows', async (t) => {
-  const { executor, approvers, link, told } = await setUp(t);
+  const { executor, approvers, link, notices } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   approvers.enter(CONVERSATION);
   const call = testCall();
@@ -279,5 +279,5 @@ test('a new client does not repeat a question that a turn already follows', asyn
   assert.equal((await link.openGates(CONVERSATION, signal)).length, 1);
   await link.answer('intent-1', 'n1', signedTo(PAY, { approved: false }));
   await answer;
-  assert.deepEqual([states(call.told), told], [['n1 asked', 'n1 denied'], []]);
+  assert.deepEqual([states(call.told), notices], [['n1 asked', 'n1 denied'], []]);
 });

@@ -30,16 +30,16 @@ const resultsIn = ({ messages }: EndpointBody) => messages.filter(({ role }) => 
 const agent: Script = (response, request) => {
   const { body } = request;
   const last = body.messages.at(-1)!;
-  const said = body.messages.findLast(({ role }) => role === 'user')!.content;
+  const prompt = body.messages.findLast(({ role }) => role === 'user')!.content;
   if (body.model === 'cheap') {
     const fact = { kind: 'fact', text: `The release code is ${CODE}.`, salience: 0.9 };
-    return saying(JSON.stringify({ memories: said.includes(CODE) ? [fact] : [] }))(response, request);
+    return saying(JSON.stringify({ memories: prompt.includes(CODE) ? [fact] : [] }))(response, request);
   }
   if (last.role === 'tool') {
-    const words = said.includes('Set yourself an alarm') ? 'It is set.' : `I report: ${resultsIn(body).join(' | ')}`;
+    const words = prompt.includes('Set yourself an alarm') ? 'It is set.' : `I report: ${resultsIn(body).join(' | ')}`;
     return saying(words)(response, request);
   }
-  if (said.includes('Set yourself an alarm')) {
+  if (prompt.includes('Set yourself an alarm')) {
     const args = {
       kind: 'once',
       delay_seconds: IDLE_SECONDS + 6,

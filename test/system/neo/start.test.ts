@@ -36,14 +36,14 @@ test('a wrong manifest, or tools that differ from its declarations, end Neo; the
   const drifted = manifestWith(dataDir, 'ledger', 'ledger-server.ts', [join(dataDir, 'ledger.txt')], {
     tools: [{ name: 'enter' }, { name: 'erase' }],
   });
-  for (const [manifest, words] of [
+  for (const [manifest, message] of [
     [broken, /broken\.json.*3/s],
     [drifted, /server "ledger".*(?:look|erase)/s],
   ] as const) {
     // A model that calls tools, and one that calls none.
     for (const settings of [model, {}]) {
       await assert.rejects(neoChild(dataDir, { ...settings, NEO_MANIFEST: manifest }), (error: Error) => {
-        assert.match(error.message, words);
+        assert.match(error.message, message);
         assert.doesNotMatch(error.message, /neo is ready/);
         return true;
       });

@@ -27,7 +27,7 @@ const CLASSES: Readonly<Record<string, object>> = {
   ...{ draw: { surface: 'natural' }, tidy_up: { side_effect_class: 'read' }, transfer_coins: {} },
   ...{ ApproveSpender: {}, wipe_everything: {} },
 };
-const DECLARED = Object.entries(CLASSES).map(([name, said]) => ({ name, ...said }));
+const DECLARED = Object.entries(CLASSES).map(([name, fields]) => ({ name, ...fields }));
 
 type Bench = { folder: string; manifest: string; calls: () => string[]; options: Parameters<typeof spawnTools>[0] };
 
@@ -182,8 +182,8 @@ describe('the tool surface over a server on stdio', () => {
       return true;
     });
     assert.match(surface.warnings().join(), /"m"/);
-    const gone = await surface.dispatch('core_execute', { intent: 'x' }, testCall());
-    assert.equal(gone.isError, true);
+    const missing = await surface.dispatch('core_execute', { intent: 'x' }, testCall());
+    assert.equal(missing.isError, true);
   });
 
   test('knows which calls may be repeated', async (t) => {
@@ -223,10 +223,10 @@ describe('the tool surface over a server on stdio', () => {
       ['memory_recall', { query: 7 }, /query must be a string/],
       ['memory_recall', { query: 'x'.repeat(5000) }, /at most 4096/],
     ];
-    for (const [name, args, words] of wrong) {
+    for (const [name, args, message] of wrong) {
       const answer = await surface.dispatch(name, args, testCall());
       assert.equal(answer.isError, true);
-      assert.match(textOf(answer), words);
+      assert.match(textOf(answer), message);
     }
     assert.deepEqual(given, ['c9: pay Bob']);
   });

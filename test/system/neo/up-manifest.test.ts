@@ -32,8 +32,8 @@ test('"reveille up" passes the manifest\'s references to Neo, and starts nothing
   assert.deepEqual(names, ['ledger__enter', 'ledger__look', 'core_execute', 'memory_recall']);
 
   manifestWith(home, 'ledger', 'ledger-server.ts', [join(home, 'ledger.txt')], { tools: [{ name: 'erase' }] });
-  const toPerson = run(process.execPath, [PROGRAM, 'up', '--once'], { env });
-  await assert.rejects(toPerson, (error: Error & { stdout: string; stderr: string }) => {
+  const upRun = run(process.execPath, [PROGRAM, 'up', '--once'], { env });
+  await assert.rejects(upRun, (error: Error & { stdout: string; stderr: string }) => {
     for (const name of ['enter', 'look']) assert.ok(error.stderr.includes(`"${name}" is not declared in the manifest`));
     assert.match(error.stderr, /the wake was not accepted: .*"erase" is declared in the manifest/);
     return true;

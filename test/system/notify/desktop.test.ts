@@ -71,7 +71,7 @@ test('without a session there is no desktop, and a bus without a local socket is
 test('on macOS and Windows the texts are arguments or variables, and never part of a script', () => {
   const mac = desktopCommand(message, 'darwin', {});
   assert.deepEqual(mac.command.slice(-2), [message.title, message.text]);
-  assert.ok(mac.command.slice(0, -2).every((word) => !word.includes('alice')));
+  assert.ok(mac.command.slice(0, -2).every((arg) => !arg.includes('alice')));
   const windows = desktopCommand(message, 'win32', { SystemRoot: 'C:\\Windows' });
   assert.deepEqual(windows.more, { REVEILLE_TITLE: message.title, REVEILLE_TEXT: message.text });
   const script = Buffer.from(windows.command.at(-1)!, 'base64').toString('utf16le');

@@ -10,22 +10,27 @@ import { startStandInNtfy } from '../../support/stand-ins/ntfy.ts';
 import { sharedOwner } from '../../support/temporary.ts';
 
 const shared = sharedOwner();
-let house: Installation;
+let installation: Installation;
 let executor: StandInExecutor;
 
 before(async () => {
-  house = await startInstallation(shared);
+  installation = await startInstallation(shared);
   const agent = await startAgent(shared);
-  await house.run('machine', 'put', '--provider', 'http', '--url', agent.url);
+  await installation.run('machine', 'put', '--provider', 'http', '--url', agent.url);
   executor = await startStandInExecutor();
   shared.after(() => executor.stop());
 });
 after(() => shared.end());
 
 /** Sets alarms that fire in a second. */
-async function ring(names: readonly string[]): Promise<void> {
+async function setAlarms(names: readonly string[]): Promise<void> {
   for (const label of names)
-    await house.client.createAlarm({ kind: 'once', delay_seconds: 1, label, wake_message: `I look after ${label}.` });
+    await installation.client.createAlarm({
+      kind: 'once',
+      delay_seconds: 1,
+      label,
+      wake_message: `I look after ${label}.`,
+    });
 }
 
 const names = (from: string, count: number) => Array.from({ length: count }, (_, n) => `${from} ${n}`);
@@ -33,12 +38,12 @@ const names = (from: string, count: number) => Array.from({ length: count }, (_,
 test('a notifier that is killed repeatedly, with a failing receiver, loses nothing and repeats no finished notification', async (t) => {
   const dice = diceOf(t);
   const ntfy = await startStandInNtfy(t, 'tk_of_the_phone');
-  await house.run(
+  await installation.run(
     ...['notify', 'add', 'ntfy', '--server', ntfy.url, '--topic', 'ada', '--token', 'tk_of_the_phone'],
     ...['--allow-private', '--about', 'all'],
   );
   const env = { NEO_EXECUTOR_URL: executor.url, NEO_EXECUTOR_TOKEN: executor.token };
-  const start = () => stayingReveille(t, house.home.path, ['notifier', '--json'], { env });
+  const start = () => stayingReveille(t, installation.home.path, ['notifier', '--json'], { env });
   let notifier = start();
   await notifier.until(({ stdout }) => stdout.includes('"system":"notifier"'));
   executor.course = () => ({
@@ -48,7 +53,7 @@ test('a notifier that is killed repeatedly, with a failing receiver, loses nothi
     method: 'POST',
     headers: {
       ...{ authorization: `Bearer ${executor.token}`, 'content-type': 'application/json' },
-      'x-matrix-user': `${house.label}`,
+      'x-matrix-user': `${installation.label}`,
     },
     body: JSON.stringify({ prose: 'Pay bob', idempotency_key: 'pay-bob' }),
   });
@@ -72,7 +77,7 @@ test('a notifier that is killed repeatedly, with a failing receiver, loses nothi
     return true;
   };
   for (let kill = 0; kill < 3; kill++) {
-    await ring(names(`round ${kill}`, 3));
+    await setAlarms(names(`round ${kill}`, 3));
     const [posts, before] = [ntfy.published.length, unanswered.length];
     // During a post that was accepted and not acknowledged, where there is one.
     await eventually('something is told', () => unanswered.length > before || ntfy.published.length > posts + 2);
@@ -81,11 +86,11 @@ test('a notifier that is killed repeatedly, with a failing receiver, loses nothi
   }
   ntfy.misbehave = undefined;
   for (const response of unanswered) response.destroy();
-  const rung = [0, 1, 2].flatMap((kill) => names(`round ${kill}`, 3)).map((label) => `Rang: ${label}`);
-  const wanted = [...rung, 'Approve? ledger/transfer'].sort();
+  const titles = [0, 1, 2].flatMap((kill) => names(`round ${kill}`, 3)).map((label) => `Rang: ${label}`);
+  const wanted = [...titles, 'Approve? ledger/transfer'].sort();
   await eventually('all is told', () => ntfy.shown().length >= wanted.length);
   await eventually('and nothing waits any more', async () => {
-    const [channel] = (await house.run('notify', 'list', '--json')).trim().split('\n');
+    const [channel] = (await installation.run('notify', 'list', '--json')).trim().split('\n');
     return JSON.parse(channel!).waiting === 0;
   });
   const repeated = ntfy.published.length - ntfy.shown().length;

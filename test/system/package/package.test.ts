@@ -164,9 +164,9 @@ test('"npx reveille up --once --json" fires: an alarm starts the agent of the pa
     `installed in ${installSeconds.toFixed(1)} s, fired ${secondsSince(started).toFixed(1)} s after "npx reveille up"`,
   );
   assert.equal(stderr, '');
-  const ring = JSON.parse(stdout);
-  assert.ok(ring.lateness_ms >= 0 && ring.machine_start_ms > 0, stdout);
-  assert.match(ring.reply, /A timer woke me/);
+  const fired = JSON.parse(stdout);
+  assert.ok(fired.lateness_ms >= 0 && fired.machine_start_ms > 0, stdout);
+  assert.match(fired.reply, /A timer woke me/);
 });
 
 test('"mcp" and "chronometric" list their tools to an MCP client', async () => {
@@ -222,8 +222,8 @@ test('an older Node gets one sentence with the required version, before anything
 
 test('the end-to-end walk of an alarm passes with the installed package', async () => {
   const { env, program } = installed;
-  const walk = join(ROOT, 'test', 'end-to-end', 'alarm-walk.test.ts');
-  await run(process.execPath, ['--test-reporter=dot', walk], { env: { ...env, REVEILLE_TEST_PROGRAM: program } });
+  const walkTest = join(ROOT, 'test', 'end-to-end', 'alarm-walk.test.ts');
+  await run(process.execPath, ['--test-reporter=dot', walkTest], { env: { ...env, REVEILLE_TEST_PROGRAM: program } });
 });
 
 /** As a project with the strictest options would, in the folder of the installation. */
@@ -246,8 +246,8 @@ test('a TypeScript program compiles against the declarations and runs as JavaScr
   // The declarations of other libraries are not checked; the package's own are, below.
   await compile(['--skipLibCheck', 'program.ts']);
   const { stdout } = await run(process.execPath, [join(folder, 'program.js')], { cwd: folder, env });
-  const { args, ...told } = JSON.parse(stdout);
-  assert.deepEqual(told, {
+  const { args, ...output } = JSON.parse(stdout);
+  assert.deepEqual(output, {
     version: VERSION,
     refused: 'unavailable',
     tools: ['alarm_set', 'alarm_list', 'alarm_cancel'],

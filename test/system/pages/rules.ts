@@ -18,7 +18,7 @@ export type Rule = {
   readonly after?: 'agents' | 'stop';
 };
 
-const and = (words: string) => (line: string) => `${line} ${words}`;
+const and = (args: string) => (line: string) => `${line} ${args}`;
 const once = <T>(make: (world: World) => Promise<T>) => {
   let made: Promise<T> | undefined;
   return (world: World) => (made ??= make(world));
@@ -57,8 +57,8 @@ const withId = (line: string, id: string) => line.replace(ID, id);
 async function ofFleet(line: string, world: World): Promise<string> {
   const ada = join(world.person, 'ada');
   const token = () => /rvs_\S+/.exec(readFileSync(join(world.work, 'submitter'), 'utf8'))![0];
-  const told = line.includes('submitter add') ? `${line} | tee ${world.work}/submitter` : line;
-  return told
+  const command = line.includes('submitter add') ? `${line} | tee ${world.work}/submitter` : line;
+  return command
     .replaceAll('8081', String(await executorPort(world)))
     .replaceAll('/srv/reveille', join(world.person, 'srv'))
     .replace(/(\w+)=\$\(openssl rand -hex 32\)/g, (_, name: keyof typeof secrets) => `${name}=${secrets[name]}`)

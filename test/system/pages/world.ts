@@ -50,7 +50,7 @@ export class World {
   readonly #stack: ChildProcess;
   readonly #staying: ChildProcess[] = [];
   /** The output of "npm start". */
-  said = '';
+  hasOutput = '';
 
   private constructor(
     owner: Owner,
@@ -60,7 +60,7 @@ export class World {
     ({ person: this.person, home: this.home, work: this.work, env: this.env, ntfy: this.ntfy } = parts);
     this.#owner = owner;
     this.#stack = stack;
-    stack.stdout!.setEncoding('utf8').on('data', (text: string) => (this.said += text));
+    stack.stdout!.setEncoding('utf8').on('data', (text: string) => (this.hasOutput += text));
   }
 
   /** Starts the stack as README.md says: `npm start`. */
@@ -106,17 +106,17 @@ export class World {
   }
 
   /** Runs a command that must succeed. @returns its JSON output, one value for each line */
-  async lines(...words: string[]) {
-    const { status, stdout, stderr } = await reveille(this.home, [...words, '--json'], { env: this.env });
-    assert.equal(status, 0, `${words.join(' ')}: ${stderr}`);
+  async lines(...args: string[]) {
+    const { status, stdout, stderr } = await reveille(this.home, [...args, '--json'], { env: this.env });
+    assert.equal(status, 0, `${args.join(' ')}: ${stderr}`);
     return stdout
       .split('\n')
       .filter((line) => line !== '')
       .map((line) => JSON.parse(line));
   }
 
-  async json(...words: string[]) {
-    return (await this.lines(...words))[0];
+  async json(...args: string[]) {
+    return (await this.lines(...args))[0];
   }
 
   async newAlarm(...flags: string[]): Promise<string> {
@@ -156,14 +156,15 @@ export class World {
    *
    * @param stays whether it runs until the end of the test; otherwise it is interrupted as by Ctrl-C
    */
-  async stay(words: readonly string[], env: Readonly<Record<string, string>>, stays: boolean): Promise<Outcome> {
-    const child = spawn(process.execPath, [PROGRAM, ...words], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  async stay(args: readonly string[], env: Readonly<Record<string, string>>, stays: boolean): Promise<Outcome> {
+    const child = spawn(process.execPath, [PROGRAM, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
     const outcome: Outcome = { status: null, stdout: '', stderr: '' };
     child.stdout.setEncoding('utf8').on('data', (text: string) => (outcome.stdout += text));
     child.stderr.setEncoding('utf8').on('data', (text: string) => (outcome.stderr += text));
     this.#staying.push(child);
-    const said = () => (stays ? LISTENS.test(outcome.stdout + outcome.stderr) : outcome.stdout + outcome.stderr !== '');
-    await eventually(`${words.join(' ')} has begun`, () => said() || child.exitCode !== null, START_LIMIT_MS);
+    const hasOutput = () =>
+      stays ? LISTENS.test(outcome.stdout + outcome.stderr) : outcome.stdout + outcome.stderr !== '';
+    await eventually(`${args.join(' ')} has begun`, () => hasOutput() || child.exitCode !== null, START_LIMIT_MS);
     if (stays && child.exitCode === null) return { ...outcome, status: 0 };
     await ended(child, 'SIGINT');
     return { ...outcome, status: child.exitCode };
@@ -194,9 +195,9 @@ export class World {
 
 async function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
-  const gone = once(child, 'close');
+  const closed = once(child, 'close');
   child.kill(signal);
-  await gone;
+  await closed;
 }
 
 /** The files that exist before the first command. */

@@ -75,11 +75,11 @@ type OldAlarm = {
 
 /** The rows that the previous version wrote for a new alarm, without later states. */
 function oldCreate({ id, owner = 'ada', status = 'active', key, due, leaseUntil, attempt = 0 }: OldAlarm): string {
-  const held = leaseUntil === undefined ? 'NULL, NULL' : `${leaseUntil}, ${leaseUntil - LEASE_MS}`;
+  const leaseColumns = leaseUntil === undefined ? 'NULL, NULL' : `${leaseUntil}, ${leaseUntil - LEASE_MS}`;
   const owed = `
     INSERT INTO occurrences (alarm_revision, fire_id, alarm_id, owner, source, scheduled_for, nominal, due_at, attempt,
       missed_count, fence, lease_until, claimed_at, held_reason, held_until)
-    VALUES (3, '${id}@${NOW}', '${id}', '${owner}', 'schedule', ${NOW}, ${NOW}, ${due}, ${attempt}, 0, ${attempt}, ${held}, NULL, NULL);`;
+    VALUES (3, '${id}@${NOW}', '${id}', '${owner}', 'schedule', ${NOW}, ${NOW}, ${due}, ${attempt}, 0, ${attempt}, ${leaseColumns}, NULL, NULL);`;
   return `
     INSERT INTO owners (owner, open_at_most, stored_alarms, stored_bytes) VALUES ('${owner}', 1, 1, 1040)
     ON CONFLICT (owner) DO UPDATE SET open_at_most = owners.open_at_most + 1, stored_alarms = owners.stored_alarms + 1;
@@ -324,16 +324,16 @@ test('over tables that are partitioned by bucket, each statement plans to touch 
   const client = new pg.Client({ connectionString: uri });
   await client.connect();
   t.after(() => client.end());
-  let looked = 0;
+  let checked = 0;
   for (const [name, { text, values }] of sent) {
     if (OVER_ALL.includes(name)) continue;
     const { rows } = await client.query({ text: `EXPLAIN (FORMAT JSON) ${text}`, values });
     const plan = JSON.stringify(rows[0]['QUERY PLAN'], null, 1);
     const touched = bucketsIn(plan);
     assert.ok(touched.size <= 1, `${name} touches the partitions ${[...touched]}:\n${text}`);
-    looked += touched.size;
+    checked += touched.size;
   }
-  assert.ok(looked >= 20, `only ${looked} statements were seen`);
+  assert.ok(checked >= 20, `only ${checked} statements were seen`);
   const escaped = [...writtenDown()].filter((name) => !sent.has(name) && !NOT_SENT.includes(name));
   assert.deepEqual(escaped, [], 'statements that this test does not send: send them, or exempt them with the reason');
 });

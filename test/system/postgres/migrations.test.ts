@@ -21,11 +21,11 @@ function startOpener(uri: string, owner: string) {
   const opener = spawn(process.execPath, [join(import.meta.dirname, 'opener.fixture.ts'), uri, owner], {
     stdio: ['pipe', 'pipe', 'pipe'],
   });
-  let said = '';
+  let output = '';
   opener.stderr.setEncoding('utf8').on('data', (text) => {
-    said += text;
+    output += text;
   });
-  const ended = once(opener, 'exit').then(([status]) => ({ status, said }));
+  const ended = once(opener, 'exit').then(([status]) => ({ status, output: output }));
   return { ready: once(opener.stdout, 'data'), go: () => opener.stdin.write('go\n'), ended };
 }
 
@@ -34,7 +34,7 @@ test('four processes that open a new database at once migrate it once, and all o
   const openers = [0, 1, 2, 3].map((n) => startOpener(server.uri(database), `owner-${n}`));
   await Promise.all(openers.map(({ ready }) => ready));
   for (const { go } of openers) go();
-  for (const { ended } of openers) assert.deepEqual(await ended, { status: 0, said: '' });
+  for (const { ended } of openers) assert.deepEqual(await ended, { status: 0, output: '' });
   const { rows } = await server.run(
     'SELECT count(*) AS alarms, (SELECT max(version) FROM chronos_migrations) AS schema FROM alarms',
     database,

@@ -26,11 +26,11 @@ async function open(t: TestContext, uri: string, onHint?: (dueAt: number) => voi
 }
 
 /** Creates alarms one after the other in several parallel loops until stopped; records the acknowledged ones. */
-function createAllTheTime(store: AlarmStore, lanes: number) {
+function createAllTheTime(store: AlarmStore, loops: number) {
   const acknowledged: string[] = [];
   const refusals: unknown[] = [];
   let stopped = false;
-  const lane = async () => {
+  const loop = async () => {
     while (!stopped) {
       const entry = alarmDue(NOW + 3_600_000);
       try {
@@ -43,7 +43,7 @@ function createAllTheTime(store: AlarmStore, lanes: number) {
       }
     }
   };
-  const running = Promise.all(Array.from({ length: lanes }, lane));
+  const running = Promise.all(Array.from({ length: loops }, loop));
   return {
     acknowledged,
     refusals,
@@ -200,14 +200,14 @@ test('where the server has few connections left, the store works with them', asy
   const store = await openPostgresStore({ uri: crowded.uri(), clock: systemClock, log: silentLogger, poolSize: 4 });
   for (let n = 0; n < 6; n++)
     guests.push(await openPostgresStore({ uri: crowded.uri(), clock: systemClock, log: silentLogger, poolSize: 1 }));
-  const lanes = createAllTheTime(store, 4);
+  const loops = createAllTheTime(store, 4);
   const readers = Array.from({ length: 8 }, async () => {
     for (let n = 0; n < 30; n++) await store.list(ADA, { limit: 5 });
   });
-  await lanes.reach(100);
+  await loops.reach(100);
   await Promise.all(readers);
-  await lanes.stop();
-  assert.deepEqual(lanes.refusals, []);
+  await loops.stop();
+  assert.deepEqual(loops.refusals, []);
   await Promise.all([store, ...guests].map((each) => each.close()));
 });
 
@@ -242,13 +242,13 @@ test('a promoted standby is found, with every acknowledged alarm; the order of t
   await sleeper.ping();
 
   // Hints follow to the new primary. They may be missed while the listener moves, so there is more than one.
-  const heard = hint();
+  const received = hint();
   let arrived = false;
-  void heard.then(() => {
+  void received.then(() => {
     arrived = true;
   });
   while (!arrived) {
     await createDue(store, systemClock.now() + 1000);
-    await Promise.race([heard, pause(2)]);
+    await Promise.race([received, pause(2)]);
   }
 });

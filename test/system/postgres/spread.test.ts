@@ -136,7 +136,7 @@ test('buckets change under replicas that create and fire alarms: nothing is lost
       await pause(10);
     }
   });
-  const ringOnce = async (store: AlarmStore, now: number): Promise<number> => {
+  const fireOnce = async (store: AlarmStore, now: number): Promise<number> => {
     const claims = await stubbornly(() => claim(store, { now, limit: 50 }));
     const entries = claims.map((each) => ({
       key: keyOf(each),
@@ -149,9 +149,9 @@ test('buckets change under replicas that create and fire alarms: nothing is lost
     });
     return claims.length;
   };
-  const ringing = replicas.map(async (store) => {
+  const firing = replicas.map(async (store) => {
     while (!ending) {
-      await ringOnce(store, NOW);
+      await fireOnce(store, NOW);
       await pause(5);
     }
   });
@@ -169,9 +169,9 @@ test('buckets change under replicas that create and fire alarms: nothing is lost
     assert.deepEqual(await stubbornly(() => everything(replicas[0]!)), before);
   }
   ending = true;
-  await Promise.all([...creating, ...ringing]);
+  await Promise.all([...creating, ...firing]);
   // A claim whose answer was lost has expired by then.
-  while ((await ringOnce(replicas[0]!, NOW + 60_000)) > 0);
+  while ((await fireOnce(replicas[0]!, NOW + 60_000)) > 0);
   t.diagnostic(`${acknowledged.length} acknowledged meanwhile; the longest waited ${Math.round(longestMs)} ms`);
 
   assert.ok(acknowledged.length > 100);

@@ -46,7 +46,7 @@ async function templateOf(buckets: number): Promise<string> {
   return database;
 }
 
-async function openTeam(t: TestContext, members: readonly OpenOptions[], buckets = 1): Promise<AlarmStore[]> {
+async function openStores(t: TestContext, members: readonly OpenOptions[], buckets = 1): Promise<AlarmStore[]> {
   const uri = server.uri(await server.createDatabase(`TEMPLATE ${await templateOf(buckets)}`));
   uris.push(uri);
   const stores: AlarmStore[] = [];
@@ -70,7 +70,7 @@ const PREFERENCES: [string, number, OpenOptions['prefers'][]][] = [
 
 for (const [title, buckets, preferences] of PREFERENCES)
   test(`with any stores working on alarms together, each occurrence is delivered once, and the ledger is complete: ${title}`, async (t) => {
-    const stores = await openTeam(
+    const stores = await openStores(
       t,
       preferences.map((prefers) => ({ prefers: prefers!, onHint: () => {} })),
       buckets,
@@ -108,15 +108,15 @@ for (const [title, buckets, preferences] of PREFERENCES)
   });
 
 test('other replicas leave an occurrence to its preferred replica for 50 ms, and no longer', async (t) => {
-  const [keen, shy] = await openTeam(t, [{ prefers: () => true }, { prefers: () => false }], 16);
-  assert.ok(keen && shy);
-  const due = keen.now();
-  await createDue(keen, due, { owner: 'one' });
-  await createDue(keen, due, { owner: 'other' });
-  assert.equal(await keen.nextDueAt(new Set()), due);
+  const [preferring, shy] = await openStores(t, [{ prefers: () => true }, { prefers: () => false }], 16);
+  assert.ok(preferring && shy);
+  const due = preferring.now();
+  await createDue(preferring, due, { owner: 'one' });
+  await createDue(preferring, due, { owner: 'other' });
+  assert.equal(await preferring.nextDueAt(new Set()), due);
   const turn = await shy.nextDueAt(new Set());
   assert.equal(turn, due + 50);
-  const [first] = await claim(keen, { now: due, limit: 1 });
+  const [first] = await claim(preferring, { now: due, limit: 1 });
   assert.ok(first);
   // Its own knowledge is older than that: it queries again, and claims the result.
   while (shy.now() < turn) await pause(5);
@@ -127,7 +127,7 @@ test('other replicas leave an occurrence to its preferred replica for 50 ms, and
 });
 
 test('an edit that a claim did not see has itself seen the claim', async (t) => {
-  const [one, other] = await openTeam(t, [{}, {}]);
+  const [one, other] = await openStores(t, [{}, {}]);
   assert.ok(one && other);
   const ROUNDS = rounds(24, 60);
   const ALARMS = 8;
@@ -158,7 +158,7 @@ test('an edit that a claim did not see has itself seen the claim', async (t) => 
 });
 
 test('outcomes of many occurrences of one alarm, from two stores at once, are all counted', async (t) => {
-  const [one, other] = await openTeam(t, [{}, {}]);
+  const [one, other] = await openStores(t, [{}, {}]);
   assert.ok(one && other);
   const { alarm } = await createDue(one, NOW - 1, { kind: 'cron', cronExpr: '@hourly' });
   for (let n = 0; n < 30; n++) await one.update(ADA, alarm.id, triggered(NOW + n));
@@ -182,7 +182,7 @@ test('outcomes of many occurrences of one alarm, from two stores at once, are al
 });
 
 test('a batch may remove, move and add occurrences, in one transaction', async (t) => {
-  const [store] = await openTeam(t, [{}]);
+  const [store] = await openStores(t, [{}]);
   assert.ok(store);
   const ended = await createDue(store, NOW - 3);
   const series = await createDue(store, NOW - 2, { kind: 'cron', cronExpr: '@hourly' });
@@ -233,7 +233,7 @@ test('deadlocked transactions are retried until both succeed', async (t) => {
 });
 
 test('several stores that see an owner for the first time at the same moment store all of it', async (t) => {
-  const stores = await openTeam(t, [{}, {}]);
+  const stores = await openStores(t, [{}, {}]);
   const at = NOW + 3_600_000;
   for (let n = 0; n < rounds(60, 400); n++) {
     const both = await Promise.all(stores.map((store) => createDue(store, at, { owner: `new-${n}` })));
@@ -242,12 +242,12 @@ test('several stores that see an owner for the first time at the same moment sto
 });
 
 test('a store soon hears of urgent work from another one, but not of its own changes or of distant work', async (t) => {
-  const heard: number[] = [];
+  const received: number[] = [];
   let wake = () => {};
-  const [listener, speaker] = await openTeam(t, [
+  const [listener, speaker] = await openStores(t, [
     {
       onHint(dueAt) {
-        heard.push(dueAt);
+        received.push(dueAt);
         wake();
       },
     },
@@ -258,19 +258,19 @@ test('a store soon hears of urgent work from another one, but not of its own cha
   await createDue(listener, now + 1);
   await createDue(speaker, now + 3_600_000);
   // LISTEN may still be on its way when the first of these is sent.
-  for (let n = 0; heard.length === 0; n++) {
+  for (let n = 0; received.length === 0; n++) {
     await createDue(speaker, now + 1000 + n);
     await new Promise((resolve) => setImmediate(resolve));
   }
   assert.ok(
-    heard.every((dueAt) => dueAt >= now + 1000 && dueAt < now + 60_000),
-    String(heard),
+    received.every((dueAt) => dueAt >= now + 1000 && dueAt < now + 60_000),
+    String(received),
   );
 
   const { alarm } = await createDue(speaker, now + 3_600_000);
   const hint = new Promise<void>((resolve) => {
     wake = () => {
-      if (heard.at(-1) === now + 5) resolve();
+      if (received.at(-1) === now + 5) resolve();
     };
   });
   await speaker.update(ADA, alarm.id, triggered(now + 5));
@@ -278,33 +278,36 @@ test('a store soon hears of urgent work from another one, but not of its own cha
 });
 
 test('a change counter differs after a change by any store, is equal in all of them, and belongs to one owner alone', async (t) => {
-  const stores = await openTeam(t, [{ onHint: () => {} }, { onHint: () => {} }]);
+  const stores = await openStores(t, [{ onHint: () => {} }, { onHint: () => {} }]);
   const [one, other] = stores as [AlarmStore, AlarmStore];
   const agreed = (what: string, owner: string, but?: string) =>
     eventually(what, async () => {
-      const [mark, same] = await Promise.all([one.mark(owner), other.mark(owner)]);
-      return mark !== undefined && mark === same && mark !== but ? mark : undefined;
+      const [counter, same] = await Promise.all([one.mark(owner), other.mark(owner)]);
+      return counter !== undefined && counter === same && counter !== but ? counter : undefined;
     });
   // Each store that joins counts for every owner: until both have, a counter changes without a change.
-  const come = (mark: string | undefined) => Number(mark?.split('.')[0]) >= stores.length;
-  await eventually('both have come', async () => come(await one.mark(ADA)) && come(await other.mark(ADA)));
-  let mark = await agreed('both say the same', ADA);
+  const hasAllStores = (counter: string | undefined) => Number(counter?.split('.')[0]) >= stores.length;
+  await eventually(
+    'both have come',
+    async () => hasAllStores(await one.mark(ADA)) && hasAllStores(await other.mark(ADA)),
+  );
+  let counter = await agreed('both say the same', ADA);
   const bobs = await agreed('of another owner, too', 'bob');
   const state = await createDue(other, NOW - 1000);
-  mark = await agreed('an alarm was created', ADA, mark);
+  counter = await agreed('an alarm was created', ADA, counter);
   await one.update(ADA, state.alarm.id, edited({ label: 'another' }));
-  mark = await agreed('it was edited', ADA, mark);
+  counter = await agreed('it was edited', ADA, counter);
   const claims = await claim(other);
-  mark = await agreed('it is on its way', ADA, mark);
+  counter = await agreed('it is on its way', ADA, counter);
   await other.complete(claims.map(delivered));
-  mark = await agreed('it has rung', ADA, mark);
+  counter = await agreed('it has rung', ADA, counter);
   assert.equal(await one.mark('bob'), bobs);
   // A later one has the same count as the others.
   const third = await openPostgresStore({ uri: uris.at(-1)!, clock: systemClock, log: silentLogger, onHint: () => {} });
   t.after(() => third.close());
   await eventually('the third agrees', async () => {
-    const marks = await Promise.all([...stores, third].map((store) => store.mark(ADA)));
-    return marks[0] !== undefined && new Set(marks).size === 1;
+    const counters = await Promise.all([...stores, third].map((store) => store.mark(ADA)));
+    return counters[0] !== undefined && new Set(counters).size === 1;
   });
   const silent = await openPostgresStore({ uri: uris.at(-1)!, clock: systemClock, log: silentLogger, hints: false });
   t.after(() => silent.close());
@@ -313,7 +316,7 @@ test('a change counter differs after a change by any store, is equal in all of t
 
 test("the stores' clocks agree, though the machines' do not", async (t) => {
   const skewed = (ahead: number): Clock => ({ ...systemClock, now: () => systemClock.now() + ahead });
-  const stores = await openTeam(t, [{}, { clock: skewed(3_600_000) }, { clock: skewed(-86_400_000) }]);
+  const stores = await openStores(t, [{}, { clock: skewed(3_600_000) }, { clock: skewed(-86_400_000) }]);
   for (const store of stores) {
     const { rows } = await server.run('SELECT extract(epoch FROM clock_timestamp()) * 1000 AS before');
     const shown = store.now();

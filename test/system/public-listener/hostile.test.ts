@@ -74,7 +74,7 @@ async function all<T, U>(attacks: readonly T[], attack: (one: T) => Promise<U>):
 
 test('path attacks on the proxied routes: none is accepted', async (t) => {
   const dice = diceOf(t);
-  const ups = [
+  const upgrades = [
     '..',
     '%2e%2e',
     '.%2e',
@@ -91,9 +91,9 @@ test('path attacks on the proxied routes: none is accepted', async (t) => {
   const heads = ['/conversations', '/conversations/c', '/turns', '/intents/i', '/chat', '/events', '/tools', ''];
   const goals = ['internal/wake', 'admin/machines', 'admin/users', 'metrics', 'conversations', 'healthz', 'chat'];
   const ends = ['', '?', '?x=..', '#', '%00', '%20', '%0d%0aX-Injected:1', ';/', '/', '.json'];
-  const pick = (words: readonly string[]) => words[dice(words.length)]!;
+  const pick = (choices: readonly string[]) => choices[dice(choices.length)]!;
   const targets = Array.from({ length: rounds(1500, 20_000) }, () => {
-    const steps = Array.from({ length: 1 + dice(3) }, () => pick(slashes) + pick(ups)).join('');
+    const steps = Array.from({ length: 1 + dice(3) }, () => pick(slashes) + pick(upgrades)).join('');
     return pick(heads) + steps + pick(slashes) + pick(goals) + pick(ends);
   });
   for (const place of [adas.url, router.url, 'http://localhost', 'https://localhost', 'http://[::1]', 'file://']) {
@@ -103,8 +103,8 @@ test('path attacks on the proxied routes: none is accepted', async (t) => {
   const answers = await all(targets, (target) => once(dice(2) === 0 ? 'GET' : 'POST', target));
   const accepted = targets.filter((_, at) => statuses(answers[at]!).some((status) => status < 400));
   assert.deepEqual(accepted, []);
-  const strange = [...adas.chats, ...bobs.chats].filter(({ url }) => !OWN_PATHS.test(url));
-  assert.deepEqual(strange, []);
+  const unexpected = [...adas.chats, ...bobs.chats].filter(({ url }) => !OWN_PATHS.test(url));
+  assert.deepEqual(unexpected, []);
   assert.equal(adas.chats.length + bobs.chats.length, 0, 'no machine received a request');
   t.diagnostic(`${targets.length} targets: 0 accepted, 0 reached a machine`);
 });
@@ -230,18 +230,21 @@ test('forged credentials by the thousand: none is accepted, no other user is loc
     () => [ended, 'machine-of-ada-0000', ADMIN_TOKEN, WAKE_TOKEN, 'undefined', 'null', `${bob}x`][dice(7)]!,
   ];
   const forged = Array.from({ length: rounds(1200, 10_000) }, () => kinds[dice(kinds.length)]!());
-  const said = new Map<string, number>();
+  const answersSeen = new Map<string, number>();
   const answers = await all(forged, async (token) => {
     const answer = await fetch(`${router.public.url}/conversations`, { headers: { authorization: `Bearer ${token}` } });
     const { error } = (await answer.json()) as { error: { message: string } };
-    said.set(`${answer.status} ${error?.message}`, (said.get(`${answer.status} ${error?.message}`) ?? 0) + 1);
+    answersSeen.set(
+      `${answer.status} ${error?.message}`,
+      (answersSeen.get(`${answer.status} ${error?.message}`) ?? 0) + 1,
+    );
     return answer.status;
   });
   assert.deepEqual(
     answers.filter((status) => status !== 401 && status !== 429),
     [],
   );
-  assert.equal(said.size, 2, JSON.stringify([...said]));
+  assert.equal(answersSeen.size, 2, JSON.stringify([...answersSeen]));
   assert.equal(adas.chats.length + bobs.chats.length, 0);
   // Guesses name bob's credential, and none of ada's valid ones: she signs in from the same address all the while.
   const status = async (bearer: string) => statuses(await once('GET', '/tools', [], bearer))[0];

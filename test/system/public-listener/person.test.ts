@@ -27,7 +27,7 @@ function listening(client: NeoClient, conversationId: string, owner: { after(end
   const replyTo = (turnId: string) =>
     eventually('the turn is done', () => seen.some(({ type, data }) => isEnd(type, data) && turnOf(data) === turnId));
   const opened = (times: number) =>
-    eventually('the stream stands', () => lost.filter((word) => word === 'open').length >= times);
+    eventually('the stream stands', () => lost.filter((reason) => reason === 'open').length >= times);
   return { seen, lost, replyTo, opened, stop: () => over.abort() };
 }
 
@@ -35,15 +35,15 @@ const turnOf = (data: object) => ('turn_id' in data ? data.turn_id : undefined);
 const isEnd = (type: string, data: object) => type === 'turn' && 'status' in data && data.status === 'done';
 
 describe('a person at the public listener', () => {
-  let house: Installation;
+  let installation: Installation;
   let machines: RouterClient;
   let ada: NeoClient;
   let token: string;
   const shared = sharedOwner();
 
   before(async () => {
-    house = await startInstallation(shared);
-    const { router, secrets, home } = house;
+    installation = await startInstallation(shared);
+    const { router, secrets, home } = installation;
     machines = createRouterClient({ url: router.url, token: secrets.ROUTER_ADMIN_TOKEN });
     await machines.put('ada', {
       provider: 'process',
@@ -53,8 +53,8 @@ describe('a person at the public listener', () => {
       },
       token: secrets.NEO_DAEMON_TOKEN,
     });
-    const said = JSON.parse(await house.run('user', 'add', 'ada', '--name', 'laptop', '--json'));
-    token = said.token;
+    const added = JSON.parse(await installation.run('user', 'add', 'ada', '--name', 'laptop', '--json'));
+    token = added.token;
     ada = createNeoClient({ url: router.public.url, token });
   });
   after(() => shared.end());
@@ -84,7 +84,7 @@ describe('a person at the public listener', () => {
   });
 
   test('a credential of this listener opens no other API, and no other credential opens this one', async () => {
-    const { router, secrets } = house;
+    const { router, secrets } = installation;
     const status = async (url: string, bearer: string, path: string) =>
       (await fetch(url + path, { headers: { authorization: `Bearer ${bearer}` } })).status;
     assert.equal(await status(router.url, token, '/admin/machines'), 401);
@@ -98,28 +98,32 @@ describe('a person at the public listener', () => {
   });
 
   test('a revoked token ends the stream that it opened, and opens nothing any more', async (t) => {
-    const made = JSON.parse(await house.run('user', 'token', 'ada', '--name', 'phone', '--json'));
-    const phone = createNeoClient({ url: house.router.public.url, token: made.token });
+    const made = JSON.parse(await installation.run('user', 'token', 'ada', '--name', 'phone', '--json'));
+    const phone = createNeoClient({ url: installation.router.public.url, token: made.token });
     const stream = listening(phone, 'talk', t);
     await stream.opened(1);
-    const said = await house.run('user', 'revoke', 'ada', '--token', made.id.slice(0, 6));
-    assert.match(said, /^Revoked phone \([0-9a-f]{12}\): streams that are open end now\n$/);
-    await eventually('the stream ends', () => stream.lost.some((word) => /ended the stream/.test(word)));
+    const added = await installation.run('user', 'revoke', 'ada', '--token', made.id.slice(0, 6));
+    assert.match(added, /^Revoked phone \([0-9a-f]{12}\): streams that are open end now\n$/);
+    await eventually('the stream ends', () => stream.lost.some((reason) => /ended the stream/.test(reason)));
     await assert.rejects(phone.tools(), {
       code: 'unauthorized',
       message: /^this needs "Authorization: Bearer <token>"/,
     });
-    assert.match(await house.run('user', 'list', 'ada'), /ada +[0-9a-f]{12} .* revoked .* phone\n/);
+    assert.match(await installation.run('user', 'list', 'ada'), /ada +[0-9a-f]{12} .* revoked .* phone\n/);
   });
 
   test('commands of another home connect with the address and the token', async (t) => {
-    const env = { REVEILLE_HOME: temporaryFolder(t), REVEILLE_URL: house.router.public.url, REVEILLE_TOKEN: token };
+    const env = {
+      REVEILLE_HOME: temporaryFolder(t),
+      REVEILLE_URL: installation.router.public.url,
+      REVEILLE_TOKEN: token,
+    };
     const process = { env, argv: [], stdout: {}, stderr: {} } as unknown as Parameters<typeof createContext>[0];
     const client = personClient(await createContext(process, {}));
     assert.equal(client.isHere, false);
     assert.equal((await client.conversations()).conversations[0]!.id, 'talk');
     const settings = { REVEILLE_URL: 'http://127.0.0.1:1' };
-    const context = { home: house.home, settings, clock: systemClock };
+    const context = { home: installation.home, settings, clock: systemClock };
     assert.throws(() => personClient(context), { code: 'unauthorized', message: /set REVEILLE_TOKEN/ });
   });
 });

@@ -55,10 +55,10 @@ test('when a tool changed, watch says that the question above no longer counts a
   });
   await watching.until(({ stdout }) => unbroken(stdout).includes(`displayed_sha256${second.displayed_sha256}`));
   const since = watching.outcome.stdout.slice(before.length);
-  const said = since.indexOf('The question above about step pay does not count any more: it is asked anew.');
-  assert.ok(said >= 0, since);
+  const replacedAt = since.indexOf('The question above about step pay does not count any more: it is asked anew.');
+  assert.ok(replacedAt >= 0, since);
   assert.ok(since.includes(`it was ${first.displayed_sha256}; an answer to it is refused`), since);
-  assertWhole(since.slice(said), id, second);
+  assertWhole(since.slice(replacedAt), id, second);
   assert.ok(unbroken(since).includes(unbroken(NEW_DESCRIPTION)), 'the current definition');
 
   const refused = await ada.sendAnswer(id, 'pay', old);

@@ -18,7 +18,7 @@ import { EXECUTOR_TOKEN, type ExecutorProcess, startExecutorProcess } from './ex
 
 const RECIPE = join(import.meta.dirname, '../../../examples/chain');
 const SERVER = join(import.meta.dirname, '../../support/stand-ins/chain-server.ts');
-const TILL = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
+const RECIPIENT = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
 const VARIABLES = { PAXEER_RPC_URL: 'http://127.0.0.1:9', PAXEER_SIGNING_KEY: 'only-the-executor-has-this-key' };
 
 const owner = { after };
@@ -61,7 +61,7 @@ async function submit(...nodes: object[]): Promise<string> {
   return ((await answer.json()) as { data: { intent_id: string } }).data.intent_id;
 }
 
-const look = async <T>(path: string) => JSON.parse(await executor.get('alice', path)) as T;
+const query = async <T>(path: string) => JSON.parse(await executor.get('alice', path)) as T;
 type State = { status: string; error?: { message: string }; receipt?: { sha256: string } };
 /** Waits until the intent has ended or waits for a person. */
 async function reaches(id: string, status: string): Promise<State> {
@@ -69,7 +69,7 @@ async function reaches(id: string, status: string): Promise<State> {
   const state = await eventually(
     `${id} is ${status}`,
     async () => {
-      const now = await look<State>(`/messages/async/${id}`);
+      const now = await query<State>(`/messages/async/${id}`);
       return (
         settled.includes(now.status) && (status === 'awaiting_approval' || now.status !== 'awaiting_approval') && now
       );
@@ -104,8 +104,8 @@ test('the agent sees paxeer-net__get_balance with all digits, and no transfer, w
   atEnd(owner, () => surface.close());
   const names = surface.schemas().map(({ name }) => name);
   assert.deepEqual(names, ['paxeer-net__get_balance', 'paxeer-net__simulate_transfer', 'core_execute']);
-  const told = await surface.dispatch('paxeer-net__get_balance', { address: '0xa11ce' }, testCall());
-  assert.ok(textOf(told).includes(`"wei":${MOST}`), textOf(told));
+  const toolResult = await surface.dispatch('paxeer-net__get_balance', { address: '0xa11ce' }, testCall());
+  assert.ok(textOf(toolResult).includes(`"wei":${MOST}`), textOf(toolResult));
   const refused = await surface.dispatch('paxeer-net__transfer', { to: '0xb0b' }, testCall());
   assert.ok(refused.isError);
   assert.match(textOf(refused), /core_execute/);
@@ -117,10 +117,10 @@ test('a number that no call can represent exactly is refused before the transfer
     (await reaches(number, 'failed')).error!.message,
     /\/amount refers to balance#\/wei.*cannot be carried exactly/,
   );
-  const small = await submit(send('1000000000000000000', TILL));
+  const small = await submit(send('1000000000000000000', RECIPIENT));
   await reaches(small, 'completed');
-  const dear = await submit(balance, send({ $ref: 'balance#/balance' }, TILL));
-  assert.match((await reaches(dear, 'denied')).error!.message, /1000000000000000000/);
+  const tooMuch = await submit(balance, send({ $ref: 'balance#/balance' }, RECIPIENT));
+  assert.match((await reaches(tooMuch, 'denied')).error!.message, /1000000000000000000/);
 });
 
 test('the whole of a 256-bit balance is sent digit for digit, after a question that survives a kill, and proved', async () => {
@@ -129,7 +129,7 @@ test('the whole of a 256-bit balance is sent digit for digit, after a question t
   await executor.end('SIGKILL');
   executor = await start();
   type Gates = { pending: { question: string; call: { args: { amount: string } } }[] };
-  const { pending } = await look<Gates>(`/intents/${id}/gates`);
+  const { pending } = await query<Gates>(`/intents/${id}/gates`);
   assert.equal(pending[0]!.call.args.amount, MOST);
   assert.ok(pending[0]!.question.includes(`/amount = "${MOST}" from step balance: /balance`), pending[0]!.question);
   assert.ok(!readFileSync(made, 'utf8').includes(id), 'nothing is sent before the answer');

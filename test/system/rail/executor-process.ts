@@ -48,8 +48,8 @@ export async function startExecutorProcess(
   child.stderr!.setEncoding('utf8').on('data', (text: string) => {
     log += text;
   });
-  const gone = once(child, 'close');
-  const ready = await Promise.race([once(child.stdout!, 'data'), gone.then(() => undefined)]);
+  const closed = once(child, 'close');
+  const ready = await Promise.race([once(child.stdout!, 'data'), closed.then(() => undefined)]);
   if (!ready) throw new Error(log.trim());
   const { url } = JSON.parse(String(ready[0])) as { url: string };
   return {
@@ -62,7 +62,7 @@ export async function startExecutorProcess(
     },
     async end(signal) {
       child.kill(signal);
-      await gone;
+      await closed;
     },
   };
 }

@@ -12,7 +12,7 @@ import type { Outcome, Task } from './trespasser.ts';
 const run = promisify(execFile);
 const TRESPASSER = join(import.meta.dirname, 'trespasser.ts');
 const ENTER = join(import.meta.dirname, 'enter.ts');
-const NOBODY = { uid: 65_534, gid: 65_534 };
+const UNPRIVILEGED = { uid: 65_534, gid: 65_534 };
 const isRoot = process.geteuid?.() === 0;
 
 type As = { readonly uid: number; readonly gid: number };
@@ -25,9 +25,9 @@ type Case = { readonly name: string; readonly starter?: As; readonly user?: As; 
 const CASES: readonly Case[] = [
   { name: 'a program of this user', kind: 'open' },
   { name: 'a closed program of this user', kind: 'closed' },
-  { name: 'a program of an ordinary user', starter: NOBODY, kind: 'open' },
-  { name: 'a closed program of an ordinary user', starter: NOBODY, kind: 'closed' },
-  { name: 'a program that root starts for an ordinary user', user: NOBODY, kind: 'open' },
+  { name: 'a program of an ordinary user', starter: UNPRIVILEGED, kind: 'open' },
+  { name: 'a closed program of an ordinary user', starter: UNPRIVILEGED, kind: 'closed' },
+  { name: 'a program that root starts for an ordinary user', user: UNPRIVILEGED, kind: 'open' },
 ];
 
 /** Defines the tests. @param limitMs of each walk */
@@ -41,13 +41,13 @@ export function testTrespassing(files: Task['files'], limitMs: number): void {
       mkdirSync(own);
       if (starter ?? user) {
         chmodSync(folder, 0o755);
-        chownSync(own, NOBODY.uid, NOBODY.gid);
+        chownSync(own, UNPRIVILEGED.uid, UNPRIVILEGED.gid);
       }
       const mark = `reveille-${process.pid}-${files}`;
       const task: Task = { own: [own], pid: process.pid, files, limitMs, mark };
-      const words = [ENTER, kind, own, JSON.stringify(user ?? null), TRESPASSER, JSON.stringify(task)];
+      const args = [ENTER, kind, own, JSON.stringify(user ?? null), TRESPASSER, JSON.stringify(task)];
       const options = { env: { PATH: process.env.PATH, HOME: folder, SECRET_OUTSIDE: '1' }, cwd: '/', ...starter };
-      const { stdout } = await run(process.execPath, words, { ...options, maxBuffer: 64 * 1024 * 1024 });
+      const { stdout } = await run(process.execPath, args, { ...options, maxBuffer: 64 * 1024 * 1024 });
       const outcome = JSON.parse(stdout) as Outcome;
       const { folders, files: tried, processes, escapes, through, status } = outcome;
       t.diagnostic(

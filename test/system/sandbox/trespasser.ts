@@ -101,7 +101,7 @@ function tryFile(path: string): void {
   attempt(`open ${path}`, () => closeSync(openSync(path, constants.O_WRONLY | constants.O_NONBLOCK)));
 }
 
-function walk(folder: string): void {
+function tryTree(folder: string): void {
   if (Date.now() > end) {
     outcome.isComplete = false;
     return;
@@ -118,7 +118,7 @@ function walk(folder: string): void {
     const path = join(folder, entry.name);
     // Its own processes are allowed.
     if (folder === '/proc' && /^\d+$/.test(entry.name)) continue;
-    if (entry.isDirectory()) walk(path);
+    if (entry.isDirectory()) tryTree(path);
     else if (!isOwn(path) && (task.files === 'all' || folder.startsWith('/proc/'))) {
       // The source of a device mount is listed as a file.
       if (entry.isFile() && !/^\/dev\/(?:null|zero|full|u?random)$/.test(path)) tryFile(path);
@@ -173,15 +173,15 @@ function tryEscapes(): void {
         const env = { PATH: '/usr/bin:/bin:/usr/sbin:/sbin', MARK: task.mark };
         const stdio: ['ignore', 'pipe', 'ignore'] = ['ignore', 'pipe', 'ignore'];
         // The shell's status is that of its last command, which fails in most of them.
-        const said = execFileSync('unshare', [flags, 'sh', '-c', `${script}; :`], { env, stdio, encoding: 'utf8' });
-        if (!said.includes('through')) throw new Error('refused');
+        const output = execFileSync('unshare', [flags, 'sh', '-c', `${script}; :`], { env, stdio, encoding: 'utf8' });
+        if (!output.includes('through')) throw new Error('refused');
       });
     }
 }
 
 for (const path of INTERESTING) tryFile(path);
 for (const folder of FOLDERS) tryFolder(folder);
-walk('/');
+tryTree('/');
 tryProcesses();
 tryEscapes();
 for (const line of readFileSync('/proc/self/status', 'utf8').split('\n')) {

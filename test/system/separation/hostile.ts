@@ -20,7 +20,7 @@ import { createServer } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 
-type Loot = { needles: string[]; names: string[]; places: string[]; sockets: string[]; writable: string[] };
+type Loot = { needles: string[]; names: string[]; folders: string[]; sockets: string[]; writable: string[] };
 type Found = { how: string; where: string };
 
 const folder = process.argv[3] ?? process.cwd();
@@ -38,10 +38,10 @@ function attempt(how: string, where: string, take: () => string | boolean): void
   }
 }
 
-function ransack(path: string): void {
+function searchTree(path: string): void {
   attempt('file', path, () => readFileSync(path, 'latin1'));
   try {
-    for (const name of readdirSync(path)) ransack(join(path, name));
+    for (const name of readdirSync(path)) searchTree(join(path, name));
   } catch {
     // Not a folder.
   }
@@ -65,7 +65,7 @@ function spy(pid: string): void {
     closeSync(openSync(`/proc/${pid}/mem`, 'r'));
     return isDaemon;
   });
-  for (const place of loot.places)
+  for (const place of loot.folders)
     attempt('root of a process', pid, () => statSync(`/proc/${pid}/root${place}`).isFile());
 }
 
@@ -82,7 +82,7 @@ function ownDescriptors(): void {
   }
 }
 
-async function knock(path: string): Promise<void> {
+async function tryConnect(path: string): Promise<void> {
   const opened = await new Promise<boolean>((resolve) => {
     const socket = connect(path);
     socket.once('connect', () => {
@@ -97,10 +97,10 @@ async function knock(path: string): Promise<void> {
 const environment = Object.entries(process.env).map(([name, value]) => `${name}=${value}`);
 for (const line of environment) if (leadsThere(line)) found.push({ how: 'environment', where: line.split('=')[0]! });
 if (leadsThere(process.cwd())) found.push({ how: 'folder', where: process.cwd() });
-for (const place of loot.places) ransack(place);
+for (const place of loot.folders) searchTree(place);
 for (const pid of otherProcesses()) spy(pid);
 ownDescriptors();
-for (const path of loot.sockets) await knock(path);
+for (const path of loot.sockets) await tryConnect(path);
 for (const path of loot.writable)
   attempt('write', path, () => {
     // Without O_CREAT: a new file in a private temporary folder would not count as loot.

@@ -27,7 +27,7 @@ import { hasBubblewrap } from '../../support/tools.ts';
 const run = promisify(execFile);
 const HOSTILE = join(import.meta.dirname, 'hostile.ts');
 const LIMIT_MS = 120_000;
-const NOBODY = { uid: 65_534, gid: 65_534 };
+const UNPRIVILEGED = { uid: 65_534, gid: 65_534 };
 const isRoot = process.geteuid?.() === 0;
 
 /** Whether this test can act as another user of the system; in CI it must. */
@@ -99,18 +99,18 @@ async function startPerson(
     cwd: folder,
     stdio: ['ignore', 'ignore', 'inherit'],
   });
-  const gone = once(up, 'exit');
+  const exited = once(up, 'exit');
   t.after(async () => {
     up.kill('SIGTERM');
-    await gone;
+    await exited;
     bus.close();
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
   });
   await eventually('up is there', () => up.exitCode === null && existsSync(join(home, 'run.json')), LIMIT_MS);
-  const reveille = async (...words: string[]): Promise<string> => {
+  const reveille = async (...args: string[]): Promise<string> => {
     // As another user it takes a process of that user's.
-    if (as) return (await run(process.execPath, [PROGRAM, ...words], { env, ...as, cwd: folder })).stdout;
-    const { status, stdout, stderr } = await inProcess(home, words, { env });
+    if (as) return (await run(process.execPath, [PROGRAM, ...args], { env, ...as, cwd: folder })).stdout;
+    const { status, stdout, stderr } = await inProcess(home, args, { env });
     if (status !== 0) throw new Error(stderr);
     return stdout;
   };
@@ -141,7 +141,7 @@ const reportIn = (folder: string, kind: string) =>
   JSON.parse(readFileSync(join(folder, `report-${kind}.json`), 'utf8')) as Report;
 
 /** Replaces Neo with the hostile program, lets an alarm start it, and reads its findings. */
-async function raid(person: Person, flags: string[] = []): Promise<Report> {
+async function runHostile(person: Person, flags: string[] = []): Promise<Report> {
   const { work, reveille } = person;
   await reveille(
     'machine',
@@ -193,12 +193,12 @@ function assertNamesNothing({ environment }: Report): void {
 
 for (const [who, as] of [
   ['this user', undefined],
-  ['an ordinary user', NOBODY],
+  ['an ordinary user', UNPRIVILEGED],
 ] as const) {
   test(`in the sandbox a hostile machine and a hostile server of ${who} find nothing`, async (t) => {
     if (!(await hasBubblewrap(t)) || (as && !canBeOthers(t))) return;
     const person = await startPerson(t, as ? { as } : {});
-    const report = await raid(person);
+    const report = await runHostile(person);
     assert.deepEqual(report.found, []);
     assertNamesNothing(report);
     const server = await raidAsServer(person);
@@ -213,27 +213,27 @@ for (const [who, as] of [
 test('under another user id, without a sandbox, a hostile machine finds nothing', async (t) => {
   if (!canBeOthers(t)) return;
   const person = await startPerson(t, { settings: { REVEILLE_SEPARATION: 'off' } });
-  chownSync(person.work, NOBODY.uid, NOBODY.gid);
+  chownSync(person.work, UNPRIVILEGED.uid, UNPRIVILEGED.gid);
   openTo(person.work);
-  await assert.rejects(raid(person, ['--run-as', '0:0']), /other than root/);
-  const report = await raid(person, ['--run-as', `${NOBODY.uid}:${NOBODY.gid}`]);
+  await assert.rejects(runHostile(person, ['--run-as', '0:0']), /other than root/);
+  const report = await runHostile(person, ['--run-as', `${UNPRIVILEGED.uid}:${UNPRIVILEGED.gid}`]);
   assert.deepEqual(report.found, []);
-  assert.deepEqual([report.uid, report.groups.filter((group) => group !== NOBODY.gid)], [NOBODY.uid, []]);
+  assert.deepEqual([report.uid, report.groups.filter((group) => group !== UNPRIVILEGED.gid)], [UNPRIVILEGED.uid, []]);
   assertNamesNothing(report);
 });
 
 test('under another user id and in the sandbox, it finds nothing either', async (t) => {
   if (!(await hasBubblewrap(t)) || !canBeOthers(t)) return;
   const person = await startPerson(t);
-  chownSync(person.work, NOBODY.uid, NOBODY.gid);
+  chownSync(person.work, UNPRIVILEGED.uid, UNPRIVILEGED.gid);
   openTo(person.work);
-  const report = await raid(person, ['--run-as', `${NOBODY.uid}:${NOBODY.gid}`]);
-  assert.deepEqual([report.found, report.uid], [[], NOBODY.uid]);
+  const report = await runHostile(person, ['--run-as', `${UNPRIVILEGED.uid}:${UNPRIVILEGED.gid}`]);
+  assert.deepEqual([report.found, report.uid], [[], UNPRIVILEGED.uid]);
 });
 
 test('without a sandbox no input of a hostile program names the folder, and files of the same user are readable', async (t) => {
   const person = await startPerson(t, { settings: { REVEILLE_SEPARATION: 'off' } });
-  const report = await raid(person);
+  const report = await runHostile(person);
   assertNamesNothing(report);
   assert.deepEqual(
     report.found.filter(({ how }) => how === 'environment' || how === 'folder' || how === 'descriptor'),

@@ -58,12 +58,12 @@ describe('reveille service under systemd', { skip }, () => {
   let system: UserManager;
   let folder: string;
   let registry: string;
-  const must = async (...words: string[]) => {
-    const { status, stdout, stderr } = await system.reveille(...words);
-    assert.equal(status, 0, `reveille ${words.join(' ')}: ${stderr}${stdout}`);
+  const must = async (...args: string[]) => {
+    const { status, stdout, stderr } = await system.reveille(...args);
+    assert.equal(status, 0, `reveille ${args.join(' ')}: ${stderr}${stdout}`);
     return stdout;
   };
-  const json = async (...words: string[]) => JSON.parse(await must(...words, '--json'));
+  const json = async (...args: string[]) => JSON.parse(await must(...args, '--json'));
   /** The state in systemd; a command of Reveille costs ten times as much. */
   const logs = async () =>
     (await system.run('journalctl', ...'--user-unit reveille.service -o cat -q'.split(' '))).stdout;
@@ -71,7 +71,7 @@ describe('reveille service under systemd', { skip }, () => {
     Number((await system.run('systemctl', ...'--user show reveille --property MainPID --value'.split(' '))).stdout);
   const neoOf = async () => (await system.run('pgrep', '-f', 'reveille.mjs neo$')).stdout.trim();
   /** Waits until a process other than these is the service, and accepts requests. */
-  const upAgain = (...others: number[]) =>
+  const restarted = (...others: number[]) =>
     eventually('it runs again', async () => {
       const run = join(system.home, 'run.json');
       const { pid } = existsSync(run) ? JSON.parse(readFileSync(run, 'utf8')) : { pid: 0 };
@@ -159,7 +159,7 @@ describe('reveille service under systemd', { skip }, () => {
     const [pid, neo] = [await mainPid(), await neoOf()];
     assert.match(neo, /^\d+/);
     await system.run('kill', '-9', String(pid));
-    await upAgain(pid);
+    await restarted(pid);
     assert.equal(await neoOf(), neo);
   });
 
@@ -181,21 +181,21 @@ describe('reveille service under systemd', { skip }, () => {
     const line = await eventually('it rings', async () => /.*rang .*while nobody was there.*/.exec(await logs())?.[0]);
     assert.match(line, /\d s( \d+ ms)? late: Reveille was not running/);
     const { since } = await json('service', 'status');
-    const rangAt = await eventually('it is on record', async () => {
+    const firedAt = await eventually('it is on record', async () => {
       const found = (await must('log', '--json')).split('\n').find((one) => one.includes('while nobody was there'));
       return found && (JSON.parse(found).at as string);
     });
-    assert.ok(Date.parse(rangAt) - Date.parse(since) < 5000, `${rangAt} after ${since}`);
+    assert.ok(Date.parse(firedAt) - Date.parse(since) < 5000, `${firedAt} after ${since}`);
     const record = (await must('log', '--json')).split('\n').find((one) => one.includes('while nobody was there'));
     const { alarm_id: id } = JSON.parse(record!);
-    const told = /late: Reveille was not running/;
-    assert.match(await must('alarm', 'show', id), told);
-    assert.match(await must('log'), told);
+    const lateReason = /late: Reveille was not running/;
+    assert.match(await must('alarm', 'show', id), lateReason);
+    assert.match(await must('log'), lateReason);
     const reply = await eventually('the agent has answered', async () => {
       const shown = await must('alarm', 'show', id);
       return /I am the offline model[\s\S]*/.exec(shown)?.[0];
     });
-    assert.match(reply, told, 'the agent got the reason, too');
+    assert.match(reply, lateReason, 'the agent got the reason, too');
   });
 
   test('the computer is woken before the first alarm that asks for it, whatever is killed, and no longer when none does', async () => {
@@ -211,8 +211,8 @@ describe('reveille service under systemd', { skip }, () => {
     const [first, second] = [await set('30m'), await set('1h')];
     assert.equal((await json('service', 'wake', 'on')).wakes_computer, true);
     await eventually('the first wake is armed', async () => (await armed()) === first.wakesAt);
-    const { woken_at: said } = await json('service', 'status');
-    assert.equal(Math.floor(Date.parse(said) / 1000) * 1000, first.wakesAt);
+    const { woken_at: output } = await json('service', 'status');
+    assert.equal(Math.floor(Date.parse(output) / 1000) * 1000, first.wakesAt);
     await system.run('kill', '-9', String(await mainPid()));
     await must('alarm', 'cancel', first.id).catch(() =>
       eventually('it runs again', () =>
@@ -232,13 +232,14 @@ describe('reveille service under systemd', { skip }, () => {
   });
 
   test('the computer is kept awake until the turn has ended, and released at once when the service is killed', async () => {
-    const held = async () => (await system.run('env', SYSTEM_BUS, 'systemd-inhibit', '--list', '--no-pager')).stdout;
-    const isHeld = async () => /Reveille .*sleep:idle:handle-lid-switch/.test(await held());
+    const isInhibited = async () =>
+      (await system.run('env', SYSTEM_BUS, 'systemd-inhibit', '--list', '--no-pager')).stdout;
+    const isHeld = async () => /Reveille .*sleep:idle:handle-lid-switch/.test(await isInhibited());
     await must('alarm', 'set', 'held awake for', '--in', '8s', '--wake-computer');
     await eventually('it is held', isHeld);
-    const holder = /^Reveille +\d+ +\S+ +(\d+)/m.exec(await held())![1]!;
+    const holder = /^Reveille +\d+ +\S+ +(\d+)/m.exec(await isInhibited())![1]!;
     await system.run('kill', '-9', holder);
-    await eventually('another holds', async () => (await isHeld()) && !(await held()).includes(` ${holder} `));
+    await eventually('another holds', async () => (await isHeld()) && !(await isInhibited()).includes(` ${holder} `));
     const pid = await mainPid();
     await system.run('kill', '-9', String(pid));
     await eventually('nothing holds', async () => !(await isHeld()));
@@ -307,7 +308,7 @@ describe('reveille service under systemd', { skip }, () => {
     await system.cutPower();
     await cut;
     await system.boot();
-    await upAgain();
+    await restarted();
     assert.match(await must('alarm', 'list'), /kept over upgrades/);
     assert.match(await logs(), /The upgrade to 0\.6\.0 was cut off, and is given up: the version before starts/);
     assert.equal((await json('service', 'status')).version, '0.2.0');
@@ -341,8 +342,8 @@ describe('reveille service under systemd', { skip }, () => {
   });
 
   test('uninstall leaves only the data, and prints its folder', async () => {
-    const said = await must('service', 'uninstall');
-    assert.match(said, new RegExp(`The data is left in ${system.home}`));
+    const output = await must('service', 'uninstall');
+    assert.match(output, new RegExp(`The data is left in ${system.home}`));
     assert.ok(!existsSync(join(system.person, '.config/systemd/user/reveille.service')));
     assert.ok(!existsSync(join(system.person, '.local/share/reveille')));
     assert.deepEqual((await system.run('pgrep', '-f', 'reveille.mjs')).stdout, '');

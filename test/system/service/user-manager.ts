@@ -43,8 +43,8 @@ export type UserManager = {
   readonly home: string;
   readonly person: string;
   /** Runs a program beside the services. */
-  run(program: string, ...words: string[]): Promise<Outcome>;
-  reveille(...words: string[]): Promise<Outcome>;
+  run(program: string, ...args: string[]): Promise<Outcome>;
+  reveille(...args: string[]): Promise<Outcome>;
   /** Ends the manager with all services, as a shutdown does, until {@link boot}. */
   shutDown(): Promise<void>;
   /** Ends everything at once, like a power cut, until {@link boot}. */
@@ -156,14 +156,14 @@ export async function startUserManager(owner: Owner, folder: string): Promise<Us
     env,
     stdio: ['ignore', 'ignore', 'pipe'],
   });
-  let said = '';
+  let output = '';
   outer.stderr.setEncoding('utf8').on('data', (text: string) => {
-    said += text;
+    output += text;
   });
-  const gone = new Promise((resolve) => outer.once('close', resolve));
+  const closed = new Promise((resolve) => outer.once('close', resolve));
   atEnd(owner, async () => {
     outer.kill('SIGKILL');
-    await gone;
+    await closed;
     await eventually('the control groups are empty', () => {
       try {
         removeGroups(mark);
@@ -174,15 +174,15 @@ export async function startUserManager(owner: Owner, folder: string): Promise<Us
     });
   });
   await eventually('the namespaces are there', () => {
-    if (outer.exitCode !== null) throw new Error(`unshare ended: ${said}`);
+    if (outer.exitCode !== null) throw new Error(`unshare ended: ${output}`);
     return existsSync(join(folder, 'ready'));
   });
   const inner = readFileSync(`/proc/${outer.pid}/task/${outer.pid}/children`, 'utf8').trim().split(' ')[0]!;
   // Only services call logind: without the system's systemd its other requests are slow.
   const bus = { DBUS_SYSTEM_BUS_ADDRESS: 'unix:path=/nowhere' };
-  const run = (program: string, ...words: string[]) =>
+  const run = (program: string, ...args: string[]) =>
     new Promise<Outcome>((resolve) => {
-      const there = ['--target', inner, '--mount', '--pid', '--net', '--cgroup', '--', program, ...words];
+      const there = ['--target', inner, '--mount', '--pid', '--net', '--cgroup', '--', program, ...args];
       const child: ChildProcess = execFile(
         'nsenter',
         there,
@@ -196,7 +196,7 @@ export async function startUserManager(owner: Owner, folder: string): Promise<Us
     home,
     person,
     run,
-    reveille: (...words) => run(process.execPath, PROGRAM, ...words),
+    reveille: (...args) => run(process.execPath, PROGRAM, ...args),
     async shutDown() {
       writeFileSync(join(folder, 'down'), '');
       await run('systemctl', '--user', 'exit');

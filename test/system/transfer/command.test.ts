@@ -30,7 +30,7 @@ async function installation(t: Owner, count = 5) {
   await using(openSqlite(path), (store) => (count === 0 ? fill(store) : fillMany(store, count)));
   const database = await server.createDatabase();
   const uri = server.uri(database);
-  const run = (...words: string[]) => reveille(home.path, ['migrate', ...words]);
+  const run = (...args: string[]) => reveille(home.path, ['migrate', ...args]);
   return { home, path, uri, name: uri.split('@')[1]!, database, run };
 }
 
@@ -149,10 +149,10 @@ test('a refusal ends with a status and one sentence', async (t) => {
     [['--to', uri, '--from', `${path}.no`, '--dry-run'], 1, /\.no is no file with alarms/],
     [['--to', server.uri('none', 'reveille', 'a-canary')], 1, /password authentication failed for user/],
   ];
-  for (const [words, status, said] of cases) {
-    const outcome = await run(...words);
-    assert.deepEqual([words, outcome.status, outcome.stdout], [words, status, '']);
-    assert.match(outcome.stderr, said);
+  for (const [args, status, message] of cases) {
+    const outcome = await run(...args);
+    assert.deepEqual([args, outcome.status, outcome.stdout], [args, status, '']);
+    assert.match(outcome.stderr, message);
     assert.match(outcome.stderr, /^error: [^\n]+\n$/);
     assert.doesNotMatch(outcome.stderr, /a-canary/);
   }

@@ -70,10 +70,10 @@ test('alarms set on SQLite fire once from PostgreSQL, after a kill -9 during a d
   ]);
   await killed.until(({ stdout }) => stdout.includes('"url"'));
 
-  const rings = new Map<string, string>();
+  const expectedFires = new Map<string, string>();
   const set = async (message: string, change: Partial<AlarmCreateBody>) => {
     const { id } = await client.createAlarm({ kind: 'once', wake_message: message, ...change } as AlarmCreateBody);
-    rings.set(id, message);
+    expectedFires.set(id, message);
     return id;
   };
   await set('rang before', { delay_seconds: 1 });
@@ -104,15 +104,15 @@ test('alarms set on SQLite fire once from PostgreSQL, after a kill -9 during a d
     async () => (await client.listAlarms({ status: 'active' })).alarms.length === 0,
   );
 
-  const rung = Map.groupBy(router.wakes, ({ fire_id }) => fire_id);
-  const expected = [...rings.keys()].filter((id) => id !== quiet);
+  const firedWakes = Map.groupBy(router.wakes, ({ fire_id }) => fire_id);
+  const expected = [...expectedFires.keys()].filter((id) => id !== quiet);
   assert.deepEqual(
-    [...rung.keys()].map((fireId) => fireId.split('@')[0]).toSorted(),
+    [...firedWakes.keys()].map((fireId) => fireId.split('@')[0]).toSorted(),
     expected.toSorted(),
     'every alarm fired except the cancelled one',
   );
-  for (const [fireId, wakes] of rung) assert.equal(wakes.length, 1, `${fireId} fired ${wakes.length} times`);
-  for (const { fire_id, message } of router.wakes) assert.equal(message, rings.get(fire_id.split('@')[0]!));
+  for (const [fireId, wakes] of firedWakes) assert.equal(wakes.length, 1, `${fireId} fired ${wakes.length} times`);
+  for (const { fire_id, message } of router.wakes) assert.equal(message, expectedFires.get(fire_id.split('@')[0]!));
   assert.ok(router.bodies.some((body) => body.includes('{"n":12345678901234567890,"f":1.0}')));
   const { fires } = await client.listFires(hanging);
   assert.deepEqual(

@@ -48,15 +48,15 @@ async function openSides({ path, uri }: Workbench): Promise<string[]> {
 }
 
 async function moveInChild(t: TestContext, { path, uri }: Workbench, phase: string, nth: number) {
-  const words = [join(import.meta.dirname, 'killed-mover.fixture.ts'), path, uri, phase, String(nth)];
-  const child = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'inherit'] });
+  const args = [join(import.meta.dirname, 'killed-mover.fixture.ts'), path, uri, phase, String(nth)];
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
   t.after(() => child.kill('SIGKILL'));
-  let said = '';
+  let output = '';
   child.stdout.setEncoding('utf8').on('data', (text) => {
-    said += text;
+    output += text;
   });
   await once(child, 'close');
-  return { killed: child.signalCode === 'SIGKILL', said };
+  return { killed: child.signalCode === 'SIGKILL', output: output };
 }
 
 const DEATHS: readonly [phase: string, nth: number][] = [
@@ -79,7 +79,7 @@ test('killed at one step after the other, the move continues each time, and at m
     assert.deepEqual(await openSides(bench), phase === 'arrived' ? ['PostgreSQL'] : [], phase);
   }
   // Killed after the database was opened, only a note remains to be made.
-  assert.deepEqual(await moveInChild(t, bench, 'never', 1), { killed: false, said: 'moved' });
+  assert.deepEqual(await moveInChild(t, bench, 'never', 1), { killed: false, output: 'moved' });
   assert.deepEqual(await openSides(bench), ['PostgreSQL']);
   assert.deepEqual(await using(await openPostgres(bench.uri), everything), wanted);
 });

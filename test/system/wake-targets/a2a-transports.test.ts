@@ -18,7 +18,7 @@ async function start(t: TestContext, agent: A2aServer, path = '') {
 }
 
 /** Wakes, ends the agent's task once it exists, and waits for the end of the turn. */
-async function ringAndFinish(agent: A2aServer, bench: Awaited<ReturnType<typeof startTargetBench>>) {
+async function wakeAndEndTask(agent: A2aServer, bench: Awaited<ReturnType<typeof startTargetBench>>) {
   const { json, text } = await bench.wake('alice', { conversation_id: 'daily' });
   assert.ok(json.data, text);
   return await eventually('the turn is over', async () => {
@@ -42,7 +42,7 @@ describe('transports of a2a', () => {
     test(`an agent with only ${binding} of A2A ${version} is woken at ${path || 'its origin'}`, async (t) => {
       const agent = await startA2aServer([binding], { version });
       const bench = await start(t, agent, path);
-      const turn = await ringAndFinish(agent, bench);
+      const turn = await wakeAndEndTask(agent, bench);
       assert.equal(turn.status, 'done', turn.error);
       assert.match(turn.reply ?? '', /^heard \d+ bytes$/);
       assert.equal(turn.session, 'daily');
@@ -52,7 +52,7 @@ describe('transports of a2a', () => {
       );
       assert.ok(agent.heard[0]!.text.includes('\nresume the work\n'));
       agent.begins = 'message';
-      assert.match((await ringAndFinish(agent, bench)).reply ?? '', /^heard \d+ bytes$/);
+      assert.match((await wakeAndEndTask(agent, bench)).reply ?? '', /^heard \d+ bytes$/);
     });
   }
 
@@ -70,7 +70,7 @@ describe('transports of a2a', () => {
     };
     const bench = await startTargetBench(t);
     await bench.put('alice', { provider: 'command', spec: { preset: 'a2a', url: agent.url }, token: TOKEN });
-    const turn = await bench.ring('alice', { conversation_id: 'daily' });
+    const turn = await bench.wakeToEnd('alice', { conversation_id: 'daily' });
     assert.equal(turn.status, 'failed');
     assert.match(turn.error ?? '', /^the agent refused the message: the JSON-RPC error -32602: no context, /);
     assert.ok(!turn.error!.includes(TOKEN));

@@ -59,7 +59,7 @@ test('a router that is killed again and again loses no wake and runs none twice'
   const unacknowledged = new Set<number>();
   let acknowledged = 0;
   let refusal = 'no answer';
-  const ring = async (fire: number) => {
+  const sendWake = async (fire: number) => {
     const body = { fire_id: `${ALARM}@${fire}`, message: `fire:${fire}`, conversation_id: `c${fire % 3}` };
     const answer = await client.wake('alice', body).catch(() => undefined);
     if (answer?.status === 200 || answer?.status === 202) {
@@ -69,15 +69,15 @@ test('a router that is killed again and again loses no wake and runs none twice'
   };
   for (let round = 0; round < ROUNDS; round++) {
     for (let index = 0; index < WAKES; index++) unacknowledged.add(1000 + round * WAKES + index);
-    const ringing = Promise.all([...unacknowledged].map(ring));
+    const sending = Promise.all([...unacknowledged].map(sendWake));
     await new Promise((resolve) => setTimeout(resolve, dice(120)));
-    const gone = once(router!, 'exit');
+    const exited = once(router!, 'exit');
     router!.kill('SIGKILL');
-    await Promise.all([gone, ringing]);
+    await Promise.all([exited, sending]);
     client = await start();
   }
   await eventually('every wake is acknowledged', async () => {
-    await Promise.all([...unacknowledged].map(ring));
+    await Promise.all([...unacknowledged].map(sendWake));
     if (unacknowledged.size > 0)
       t.diagnostic(`${unacknowledged.size} wakes are still refused, the last with ${refusal}`);
     return unacknowledged.size === 0;

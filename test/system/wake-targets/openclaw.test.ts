@@ -19,14 +19,14 @@ async function start(t: TestContext, token?: string) {
 describe('openclaw', () => {
   test('a wake becomes a run of the conversation, under a key derived from its fire', async (t) => {
     const { openclaw, bench } = await start(t);
-    const turn = await bench.ring('alice', { fire_id: FIRE, conversation_id: 'agent:main:main' });
+    const turn = await bench.wakeToEnd('alice', { fire_id: FIRE, conversation_id: 'agent:main:main' });
     assert.equal(turn.status, 'accepted');
     const { message, ...rest } = openclaw.runs[0]!;
     assert.ok(String(message).includes('\nresume the work\n'));
     assert.deepEqual(rest, { name: 'Reveille', wakeMode: 'now', sessionKey: 'agent:main:main', idempotencyKey: FIRE });
     const again = await bench.wake('alice', { fire_id: FIRE });
     assert.deepEqual([again.status, openclaw.seen.length], [200, 1]);
-    await bench.ring('alice', { conversation_id: undefined });
+    await bench.wakeToEnd('alice', { conversation_id: undefined });
     assert.equal('sessionKey' in openclaw.runs[1]!, false);
   });
 
@@ -72,8 +72,8 @@ describe('openclaw', () => {
     openclaw.misbehave = () => true;
     const hanging = bench.wake('alice');
     await new Promise<void>((resolve) => {
-      const look = () => (openclaw.seen.length < 3 ? setImmediate(look) : resolve());
-      look();
+      const waitForRequests = () => (openclaw.seen.length < 3 ? setImmediate(waitForRequests) : resolve());
+      waitForRequests();
     });
     bench.clock.advance(25_000);
     assert.match((await hanging).json.error.message, /did not answer: no answer within 25 s; the wake may or may not/);

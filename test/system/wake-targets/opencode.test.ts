@@ -25,26 +25,26 @@ async function start(t: TestContext, spec: object = {}) {
 async function hurry<T>(
   bench: { clock: { advance(ms: number): void } },
   what: string,
-  look: () => Promise<T | undefined | false>,
+  read: () => Promise<T | undefined | false>,
 ) {
   return await eventually(what, async () => {
     bench.clock.advance(10_000);
-    return await look();
+    return await read();
   });
 }
 
 describe('opencode', () => {
   test('a conversation is a session, and the id of a message is derived from its fire', async (t) => {
     const { opencode, bench } = await start(t, { cwd: '/srv/project' });
-    const first = await bench.ring('alice', { fire_id: FIRE, conversation_id: 'daily' });
+    const first = await bench.wakeToEnd('alice', { fire_id: FIRE, conversation_id: 'daily' });
     assert.equal(first.status, 'done', first.error);
     assert.match(first.reply ?? '', /^heard \d+ bytes$/);
     assert.match(opencode.turns[0]!, /^msg_[0-9a-f]{12}[0-9A-Za-z]{14}$/);
-    const second = await bench.ring('alice', { conversation_id: 'daily' });
+    const second = await bench.wakeToEnd('alice', { conversation_id: 'daily' });
     assert.equal(second.session, first.session);
     assert.equal(opencode.sessions.size, 1);
     // An agent may name its own session, too.
-    const third = await bench.ring('alice', { conversation_id: first.session });
+    const third = await bench.wakeToEnd('alice', { conversation_id: first.session });
     assert.equal(third.session, first.session);
     for (const { headers, query } of opencode.seen.slice(1)) {
       assert.equal(headers.authorization, `Basic ${Buffer.from('opencode:password-of-opencode').toString('base64')}`);
@@ -54,7 +54,7 @@ describe('opencode', () => {
 
   test('a session that is busy with another turn is waited for', async (t) => {
     const { opencode, bench } = await start(t);
-    const { session } = await bench.ring('alice');
+    const { session } = await bench.wakeToEnd('alice');
     opencode.busy.add(session!);
     const { json } = await bench.wake('alice');
     const id = json.data.turn_id!;
@@ -111,7 +111,7 @@ describe('opencode', () => {
   test('a missing answer of the assistant, or an error in it, is a failure', async (t) => {
     const { opencode, bench } = await start(t);
     opencode.reply = () => ({ info: { error: { name: 'ProviderAuthError', data: { message: 'no key' } } }, parts: [] });
-    assert.match((await bench.ring('alice')).error ?? '', /^opencode reports ProviderAuthError: no key$/);
+    assert.match((await bench.wakeToEnd('alice')).error ?? '', /^opencode reports ProviderAuthError: no key$/);
     opencode.reply = () => undefined;
     const { json } = await bench.wake('alice');
     const turn = await hurry(bench, 'the turn is over', async () => {
@@ -139,10 +139,10 @@ describe('opencode', () => {
 
   test('a missing server refuses the wake, and a missing session fails the turn', async (t) => {
     const { opencode, bench } = await start(t);
-    await bench.ring('alice', { conversation_id: 'daily' });
+    await bench.wakeToEnd('alice', { conversation_id: 'daily' });
     opencode.sessions.clear();
     assert.match(
-      (await bench.ring('alice', { conversation_id: 'daily' })).error ?? '',
+      (await bench.wakeToEnd('alice', { conversation_id: 'daily' })).error ?? '',
       /opencode does not have the conversation daily any more/,
     );
     opencode.misbehave = always(401, 'no');

@@ -66,10 +66,10 @@ function homeWithClaude(t: TestContext): string {
 
 test('the next router delivers the turn reports that one router could not', async (t) => {
   const home = homeWithClaude(t);
-  const doomed = startTargets(t, home, () => undefined);
-  await doomed.wake();
-  await eventually('the turn is over', () => doomed.targets.store.counts('alice').done === 1);
-  await doomed.targets.close();
+  const firstRouter = startTargets(t, home, () => undefined);
+  await firstRouter.wake();
+  await eventually('the turn is over', () => firstRouter.targets.store.counts('alice').done === 1);
+  await firstRouter.targets.close();
   const { taken, url } = await startReceiver(t);
   startTargets(t, home, () => url);
   await eventually('both are reported', () => taken.length === 2);

@@ -24,7 +24,7 @@ export type TargetBench = Bench & {
   /** The turn of a wake, when it has entered a state. */
   turn(userId: string, turnId: string, status: MachineTurnView['status'] | 'over'): Promise<MachineTurnView>;
   /** Wakes and waits for the end of the turn. */
-  ring(userId: string, more?: object): Promise<MachineTurnView>;
+  wakeToEnd(userId: string, more?: object): Promise<MachineTurnView>;
 };
 
 const OVER = new Set<string>(['accepted', 'done', 'failed', 'unknown']);
@@ -66,7 +66,7 @@ export async function startTargetBench(
   return {
     ...bench,
     ...{ clock, home, work, presets, environment, turns, turn },
-    async ring(userId, more = {}) {
+    async wakeToEnd(userId, more = {}) {
       const answer = await bench.wake(userId, more);
       assert.ok(answer.status === 202, `${answer.status} ${answer.text}`);
       return await turn(userId, answer.json.data.turn_id!, 'over');

@@ -45,7 +45,7 @@ function start(t: TestContext) {
       new AbortController().signal,
     );
   };
-  const until = (stage: TurnStage['stage']) => eventually(stage, () => stages.some((said) => said.stage === stage));
+  const until = (stage: TurnStage['stage']) => eventually(stage, () => stages.some((report) => report.stage === stage));
   const waits = () => eventually('it waits', () => targets.store.unfinished().some((turn) => turn.waits !== undefined));
   return { home, stages, clock, wake, until, waits };
 }

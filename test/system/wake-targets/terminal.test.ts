@@ -38,7 +38,7 @@ describe('programs that run for a turn', () => {
     await bench.put('alice', claude(bench.work));
     behave(bench.home, { mode: 'flood' });
     const before = process.memoryUsage.rss();
-    const turn = await bench.ring('alice');
+    const turn = await bench.wakeToEnd('alice');
     const grown = process.memoryUsage.rss() - before;
     assert.equal(turn.status, 'done', turn.error);
     assert.match(turn.reply ?? '', /^heard \d+ bytes$/);
@@ -51,7 +51,7 @@ describe('programs that run for a turn', () => {
     const script = '#!/bin/sh\nwhile :; do head -c 60000000 /dev/zero; sleep 0.1; done\n';
     writeFileSync(join(bench.home, 'bin', 'claude'), script);
     await bench.put('alice', claude(bench.work));
-    const turn = await bench.ring('alice');
+    const turn = await bench.wakeToEnd('alice');
     assert.match(turn.error ?? '', /^claude wrote more than 256 MiB and was ended/);
     assert.ok((turn.error ?? '').length < 2000);
   });
@@ -74,7 +74,7 @@ describe('programs that run for a turn', () => {
     assert.deepEqual((await bench.turns('alice')).counts, {});
     // Once it exists, the repeated wake is accepted.
     await bench.put('alice', claude(bench.work));
-    assert.equal((await bench.ring('alice')).status, 'done');
+    assert.equal((await bench.wakeToEnd('alice')).status, 'done');
   });
 
   test('its environment contains no secret of the daemons', async (t) => {
@@ -82,7 +82,7 @@ describe('programs that run for a turn', () => {
     bench.environment.ANTHROPIC_API_KEY = 'key-of-the-user';
     bench.environment.NEO_MODEL_API_KEY = 'canary-of-neo';
     await bench.put('alice', claude(bench.work, { env: { MINE: 'yes', BORROWED: `\${ANTHROPIC_API_KEY}` } }));
-    assert.equal((await bench.ring('alice')).status, 'done');
+    assert.equal((await bench.wakeToEnd('alice')).status, 'done');
     const { env } = callsIn(bench.home)[0]!;
     assert.ok(!JSON.stringify(env).includes('canary'), JSON.stringify(env));
     assert.deepEqual(
@@ -117,10 +117,10 @@ describe('programs that run for a turn', () => {
     assert.deepEqual((await bench.turns('alice')).counts, { running: 2, queued: 2 });
     writeFileSync(join(bench.home, 'go'), '');
     for (const id of [...ids, beside]) await bench.turn('alice', id, 'done');
-    const said = callsIn(bench.home).map(({ stdin }) => stdin!);
-    const order = said.map((words) => /\n(first|second|third|beside)\n/.exec(words)?.[1]);
+    const inputs = callsIn(bench.home).map(({ stdin }) => stdin!);
+    const order = inputs.map((text) => /\n(first|second|third|beside)\n/.exec(text)?.[1]);
     assert.deepEqual(
-      order.filter((word) => word !== 'beside'),
+      order.filter((label) => label !== 'beside'),
       ['first', 'second', 'third'],
     );
   });
@@ -176,7 +176,7 @@ describe('programs that run for a turn', () => {
       `#!/bin/sh\nsleep 600 & echo $! > ${child}\necho '{"type":"result","subtype":"success","num_turns":1,"result":"left"}'\n`,
     );
     await bench.put('alice', claude(bench.work));
-    assert.equal((await bench.ring('alice')).reply, 'left');
+    assert.equal((await bench.wakeToEnd('alice')).reply, 'left');
     const pid = Number(readFileSync(child, 'utf8'));
     await eventually('it is gone', () => !isAlive(pid));
   });
@@ -189,7 +189,7 @@ describe('presets of a user', () => {
     bin: 'plain',
     install: 'it is in bin/',
     new: { stdin: ['<args>'] },
-    words: 'bare',
+    text: 'bare',
     reads: 'plain-text',
   };
 
@@ -197,12 +197,12 @@ describe('presets of a user', () => {
     const bench = await startTargetBench(t);
     writeFileSync(join(bench.presets, 'mine.json'), JSON.stringify(own));
     await bench.put('alice', { provider: 'command', spec: { preset: 'mine', cwd: bench.work } });
-    const turn = await bench.ring('alice', { message: 'good morning', payload: { a: 1 } });
+    const turn = await bench.wakeToEnd('alice', { message: 'good morning', payload: { a: 1 } });
     assert.deepEqual([turn.status, turn.reply], ['done', 'plainly heard 21 bytes']);
     assert.equal(callsIn(bench.home)[0]!.stdin, 'good morning\n\n{"a":1}');
     // A change applies at once.
-    writeFileSync(join(bench.presets, 'mine.json'), JSON.stringify({ ...own, words: 'framed' }));
-    await bench.ring('alice');
+    writeFileSync(join(bench.presets, 'mine.json'), JSON.stringify({ ...own, text: 'framed' }));
+    await bench.wakeToEnd('alice');
     assert.match(callsIn(bench.home)[1]!.stdin!, /^An alarm that you set earlier has rung/);
   });
 

@@ -31,7 +31,7 @@ describe('webhook', () => {
       label: 'x',
       set_at: '2026-06-14T08:10:00.000Z',
     };
-    const turn = await bench.ring('alice', body);
+    const turn = await bench.wakeToEnd('alice', body);
     assert.equal(turn.status, 'accepted');
     const { method, path, query, text, headers } = receiver.seen[0]!;
     assert.deepEqual([method, path, query.get('team'), headers['webhook-id']], ['POST', '/in', '7', FIRE]);

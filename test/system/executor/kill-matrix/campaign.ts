@@ -71,7 +71,11 @@ function countOf(names: readonly string[]): Map<string, number> {
 }
 
 /** Compares one intent with the ledger and the record of calls. */
-function judge({ name, state, receipt }: Outcome, keys: ReadonlySet<string>, calls: ReadonlyMap<string, number>): void {
+function assertIntent(
+  { name, state, receipt }: Outcome,
+  keys: ReadonlySet<string>,
+  calls: ReadonlyMap<string, number>,
+): void {
   const report = verifyReceipt(receipt);
   assert.equal(report.broken, undefined, `${name}: ${JSON.stringify(report.broken)}`);
   const started = receipt.envelopes.find(({ kind }) => kind === 'call.started');
@@ -132,7 +136,7 @@ export async function campaign(points: readonly KillPoint[], batch: number): Pro
     const names = readdirSync(join(folder, 'outcomes'));
     const outcomes = names.map((name) => JSON.parse(readFileSync(join(folder, 'outcomes', name), 'utf8')) as Outcome);
     assert.equal(outcomes.length, keys.length);
-    for (const outcome of outcomes) judge(outcome, new Set(made), calls);
+    for (const outcome of outcomes) assertIntent(outcome, new Set(made), calls);
     const envelopes = outcomes.flatMap(({ receipt }) => receipt.envelopes);
     return {
       transfers: outcomes.length,

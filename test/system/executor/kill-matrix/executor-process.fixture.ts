@@ -148,11 +148,11 @@ const accepted = await Promise.all(
     return { name, intentId };
   }),
 );
-const look = () => {
+const check = () => {
   if (journal.open().length === 0) finished.resolve();
 };
-journal.onChange(look);
-look();
+journal.onChange(check);
+check();
 await finished.promise;
 
 mkdirSync(join(folder, 'outcomes'), { recursive: true });
