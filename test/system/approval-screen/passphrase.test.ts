@@ -64,11 +64,11 @@ function assertHidden(screen: string): void {
 
 test('a new passphrase is entered twice, unseen, and two different entries seal nothing', { skip }, async (t) => {
   const { inTerminal, keyFile } = await open(t);
-  const slip = inTerminal(['approver', 'seal']);
-  await slip.until(/New passphrase:$/);
-  await slip.type(`${PASSPHRASE}\r`, /The same again:$/);
-  await slip.type(`${WRONG}\r`, /the two passphrases differ/);
-  assertHidden(await slip.seen());
+  const sealRun = inTerminal(['approver', 'seal']);
+  await sealRun.until(/New passphrase:$/);
+  await sealRun.type(`${PASSPHRASE}\r`, /The same again:$/);
+  await sealRun.type(`${WRONG}\r`, /the two passphrases differ/);
+  assertHidden(await sealRun.seen());
   assert.match(keyFile(), /"seed"/);
 
   const seal = inTerminal(['approver', 'seal']);

@@ -42,8 +42,8 @@ function setAlarms({ client }: Installation) {
   let isOver = false;
   const one = async (loop: number) => {
     for (let n = 0; !isOver; n++) {
-      const wish = { kind: 'once', label: `${loop}-${n}`, delay_seconds: n % 2 === 0 ? 1 : 6 } as const;
-      const { id } = await client.createAlarm({ ...wish, wake_message: `alarm ${loop}-${n}.` });
+      const request = { kind: 'once', label: `${loop}-${n}`, delay_seconds: n % 2 === 0 ? 1 : 6 } as const;
+      const { id } = await client.createAlarm({ ...request, wake_message: `alarm ${loop}-${n}.` });
       acknowledged.push(id);
       await delay(4);
     }

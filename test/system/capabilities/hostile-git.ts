@@ -148,10 +148,10 @@ export async function makeTemplate(site: Site): Promise<string> {
     { operation: 'commit', folder, message: 'second' },
     { operation: 'switch', folder, branch: 'main' },
   ];
-  const said = await answersOf(site, jobs);
+  const found = await answersOf(site, jobs);
   writeFileSync(join(template, 'c.txt'), 'three\n');
-  said.push(...(await answersOf(site, more)));
-  const failed = said.find(({ ok }) => !ok);
+  found.push(...(await answersOf(site, more)));
+  const failed = found.find(({ ok }) => !ok);
   if (failed) throw new Error(failed.text);
   writeFileSync(join(template, 'a.txt'), 'one and a half\n');
   const kept = join(dirname(site.workspace), 'template');

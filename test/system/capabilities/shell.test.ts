@@ -169,8 +169,8 @@ describe('the shell', () => {
     }
     assert.match((await run('ulimit -u 2>/dev/null || ulimit -p')).text, /^1024$/m);
     // A thousand at most: a command that uses the whole computer slows the tests beside this one, too.
-    const breed = `f() { sleep ${marker} & if [ $1 -gt 0 ]; then f $(($1-1)) & f $(($1-1)) & fi; }; f 7; sleep ${marker}`;
-    const bomb = await run(breed, { timeout_seconds: 1 });
+    const forkBomb = `f() { sleep ${marker} & if [ $1 -gt 0 ]; then f $(($1-1)) & f $(($1-1)) & fi; }; f 7; sleep ${marker}`;
+    const bomb = await run(forkBomb, { timeout_seconds: 1 });
     assert.equal((bomb.data as { ended?: string }).ended, 'timeout');
     await eventually('nothing is left of it', () => processesWith(marker) === 0);
     assert.equal(existsSync(join(workspace, 'later')), false);

@@ -44,19 +44,19 @@ const compiler: Script = (response, request) => {
 const agent: Script = (response, request) => {
   const { messages } = request.body;
   const asked = messages.findLastIndex(({ role }) => role === 'user');
-  const words = messages[asked]!.content;
+  const prompt = messages[asked]!.content;
   const results = messages.slice(asked).filter(({ role }) => role === 'tool');
-  if (words.includes(PAY)) {
+  if (prompt.includes(PAY)) {
     if (results.length === 0) return calling({ name: 'core_execute', args: { intent: PAY } })(response, request);
     const isSent = /completed/.test(results.at(-1)!.content);
     return saying('The money ', isSent ? 'is sent.' : 'stays here.')(response, request);
   }
-  if (words.includes('count for ever')) {
+  if (prompt.includes('count for ever')) {
     beginStream(response);
     sendPiece(response, 'one two three');
     return;
   }
-  if (words.includes('what did I say')) {
+  if (prompt.includes('what did I say')) {
     const all = messages.map(({ content }) => content).join('\n');
     return saying(all.includes('good morning') ? 'You said good morning.' : 'Nothing.')(response, request);
   }
@@ -78,15 +78,15 @@ async function startUp(t: TestContext, more: Record<string, string>) {
     await exited;
   });
   await eventually('up is there', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
-  const run = (words: string[], options: { env?: Record<string, string>; input?: string } = {}) =>
-    reveille(home, words, { input: options.input ?? '', env: { ...env, ...options.env } });
-  const done = async (...words: string[]) => {
-    const { status, stdout, stderr } = await run(words);
+  const run = (cliArgs: string[], options: { env?: Record<string, string>; input?: string } = {}) =>
+    reveille(home, cliArgs, { input: options.input ?? '', env: { ...env, ...options.env } });
+  const done = async (...cliArgs: string[]) => {
+    const { status, stdout, stderr } = await run(cliArgs);
     assert.equal(status, 0, stderr);
     return stdout;
   };
-  const terminal = (words: string[], others: Record<string, string> = {}) => {
-    const watched = watchedIn(SIZE, [process.execPath, PROGRAM, 'chat', ...words], { ...env, ...others });
+  const terminal = (cliArgs: string[], others: Record<string, string> = {}) => {
+    const watched = watchedIn(SIZE, [process.execPath, PROGRAM, 'chat', ...cliArgs], { ...env, ...others });
     let isOver = false;
     t.after(() => isOver || watched.end());
     const end = async () => {

@@ -10,15 +10,15 @@ const INSPECTOR = join(import.meta.dirname, '..', '..', '..', 'node_modules', '.
 type Run = { status: number; stdout: string; stderr: string };
 
 /** Runs `mcp-inspector --cli` on a user's server; every run restarts the server. */
-function inspectorOf(t: TestContext): (...words: string[]) => Promise<Run> {
+function inspectorOf(t: TestContext): (...inspectorArgs: string[]) => Promise<Run> {
   const person = personOf(t);
   const { command, args, env } = serverCommand(person);
   const variables = Object.entries(env).flatMap(([name, value]) => ['-e', `${name}=${value}`]);
-  return (...words) =>
+  return (...inspectorArgs) =>
     new Promise((resolve) => {
       execFile(
         process.execPath,
-        [INSPECTOR, '--cli', command, ...args, ...variables, ...words],
+        [INSPECTOR, '--cli', command, ...args, ...variables, ...inspectorArgs],
         { env: { PATH: env.PATH, HOME: person.home }, timeout: 60_000 },
         (error, stdout, stderr) =>
           resolve({ status: typeof error?.code === 'number' ? error.code : 0, stdout, stderr }),

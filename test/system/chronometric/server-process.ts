@@ -78,7 +78,7 @@ export type ToolResult = {
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of many shapes
   structured?: any;
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of many shapes
-  told?: any;
+  parsed?: any;
   isError: boolean;
   protocolError?: { code: number; message: string };
 };
@@ -124,7 +124,7 @@ export async function startServer(t: TestContext, person: Person, changes: Serve
       });
       if (error) return { isError: true, protocolError: error };
       const json = JSON.parse(result.content[0].text);
-      return { told: json, isError: result.isError === true, structured: result.structuredContent };
+      return { parsed: json, isError: result.isError === true, structured: result.structuredContent };
     },
     stdout: () => written,
     stderr: () => errors,

@@ -116,7 +116,7 @@ describe('an error', () => {
   test('is a result with a code of the closed set and a message, as text alone', async (t) => {
     const server = await startServer(t, personOf(t));
     for (const [tool, args, code] of WRONG) {
-      const { told: json, isError, structured } = await server.call(tool, args);
+      const { parsed: json, isError, structured } = await server.call(tool, args);
       assert.equal(isError, true, `${tool} ${JSON.stringify(args)}`);
       assert.deepEqual(Object.keys(json), ['code', 'message']);
       assert.equal(json.code, code);
@@ -178,7 +178,7 @@ test('the overlap policy of the profile applies from the next call on', async (t
   writeFileSync(person.profile, 'chronometric:\n  session_overlap_policy: error\n');
   await server.call('mark_session_start', { intent: 'first' });
   const refused = await server.call('mark_session_start', { intent: 'second' });
-  assert.equal(refused.told.code, 'SESSION_ALREADY_OPEN');
+  assert.equal(refused.parsed.code, 'SESSION_ALREADY_OPEN');
   writeFileSync(person.profile, 'chronometric:\n  session_overlap_policy: auto_close\n');
   assert.equal(
     (await server.call('mark_session_start', { intent: 'third' })).structured.auto_closed_prior_session.intent,
@@ -196,14 +196,14 @@ test('an unreadable profile disables only the parts that depend on it', async (t
     hyperfocus_signal: 'unknown',
   });
   assert.equal(
-    (await server.call('request_break_if_needed', { threshold_minutes: 1 })).told.code,
+    (await server.call('request_break_if_needed', { threshold_minutes: 1 })).parsed.code,
     'PROFILE_UNREADABLE',
   );
   assert.equal((await server.call('mark_session_start', { intent: 'a' })).isError, false);
-  assert.equal((await server.call('mark_session_start', { intent: 'b' })).told.code, 'PROFILE_UNREADABLE');
+  assert.equal((await server.call('mark_session_start', { intent: 'b' })).parsed.code, 'PROFILE_UNREADABLE');
   assert.equal((await server.call('mark_session_end')).structured.intent, 'a');
   rmSync(person.profile);
-  const { told: json } = await server.call('request_break_if_needed', { threshold_minutes: 1 });
+  const { parsed: json } = await server.call('request_break_if_needed', { threshold_minutes: 1 });
   assert.match(json.message, /does not exist/);
 });
 
@@ -212,13 +212,13 @@ test('a machine without a time zone is reported, and a zone in the profile helps
   const server = await startServer(t, person, { zone: 'Nowhere/Land', env: { REVEILLE_PROFILE: person.profile } });
   writeFileSync(person.profile, '');
   for (const tool of CHRONOMETRIC_TOOLS.filter((name) => name !== 'idle_status')) {
-    const { told: json } = await server.call(tool, { intent: 'a', threshold_minutes: 1 });
+    const { parsed: json } = await server.call(tool, { intent: 'a', threshold_minutes: 1 });
     assert.equal(json.code, 'INTERNAL_CLOCK_UNAVAILABLE', tool);
   }
   assert.equal((await server.call('idle_status')).isError, false, 'which never fails');
   writeFileSync(person.profile, 'chronometric:\n  timezone: Asia/Kathmandu\n');
   assert.match((await server.call('get_time_context')).structured.now, /\+05:45$/);
-  assert.equal((await server.call('mark_session_end')).told.code, 'NO_OPEN_SESSION');
+  assert.equal((await server.call('mark_session_end')).parsed.code, 'NO_OPEN_SESSION');
 });
 
 test('each call that needs the state reports a failure to open it, and the next one tries again', async (t) => {

@@ -190,13 +190,13 @@ describe('the chronosd client', () => {
       [200, '{"ok":true,"data":{"alarms":[{}]}}', /without an id/],
       [200, Buffer.from([0x7b, 0xff, 0x7d]), /not UTF-8/],
     ];
-    for (const [status, body, says] of answers) {
+    for (const [status, body, pattern] of answers) {
       chronosd.misbehave = (request, response) => {
         if (!request.url?.startsWith('/v1/alarms')) return false;
         response.writeHead(status, { location: 'http://127.0.0.1:1/' }).end(body);
         return true;
       };
-      await assert.rejects(client().listAlarms(), failsWith('unavailable', says));
+      await assert.rejects(client().listAlarms(), failsWith('unavailable', pattern));
     }
   });
 

@@ -125,13 +125,13 @@ for (const era of ['2025', '2026-07-28'] as const) {
         ['alarm_list', { limit: 501 }, /limit must be at most 500 \(got 501\)/],
         ['alarm_cancel', {}, /alarm_id is required/],
       ];
-      for (const [name, args, says] of cases) {
+      for (const [name, args, pattern] of cases) {
         const result = await call(name, args);
         assert.equal(result.isError, true);
         const error = result.structuredContent as { code: string; message: string; retryable: boolean };
         assert.deepEqual(JSON.parse(textOf(result)), error);
         assert.deepEqual([error.code, error.retryable], ['invalid_request', false]);
-        assert.match(error.message, says);
+        assert.match(error.message, pattern);
       }
       assert.deepEqual(chronosd.seen, []);
     });

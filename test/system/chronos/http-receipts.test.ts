@@ -26,7 +26,7 @@ async function benchWithKeys(t: Parameters<typeof createHttpBench>[0]) {
       return key === undefined ? undefined : [key];
     },
   });
-  return { ...bench, queries: queries };
+  return { ...bench, queries };
 }
 
 /** An alarm of ada's that has fired: its wake was accepted. */
@@ -227,10 +227,10 @@ test('while the router is away no machine is refused: turn reports are to be rep
   });
   const { fireId, now } = await firedAlarm(bench);
   const body = { user_id: 'ada', receipts: [started(now)] };
-  const turnedAway = await post(bench, fireId, body);
-  refused(turnedAway, 503, 'unavailable');
-  assert.equal(turnedAway.error.retryable, true);
-  assert.equal(turnedAway.headers.get('retry-after'), '2');
+  const deferred = await post(bench, fireId, body);
+  refused(deferred, 503, 'unavailable');
+  assert.equal(deferred.error.retryable, true);
+  assert.equal(deferred.headers.get('retry-after'), '2');
   away = false;
   assert.equal((await post(bench, fireId, body)).status, 200);
 });

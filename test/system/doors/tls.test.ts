@@ -140,9 +140,9 @@ test('an alarm uses TLS on every hop: command, chronosd, router, daemon and back
   });
   const neo = await start('neo', { CHRONOS_PORT: chronosd.port, NEO_CHRONOS_URL: chronosd.url });
 
-  const run = async (...text: string[]) => {
-    const { status, stdout, stderr } = await reveille(home, [...text, '--json']);
-    assert.deepEqual([status, stderr], [0, ''], text.join(' '));
+  const run = async (...args: string[]) => {
+    const { status, stdout, stderr } = await reveille(home, [...args, '--json']);
+    assert.deepEqual([status, stderr], [0, ''], args.join(' '));
     return JSON.parse(stdout);
   };
   await run('agent', 'whoami');
@@ -165,7 +165,7 @@ test('the rail uses TLS: a task is submitted to an executor and read back, and w
   assert.match(executor.url, /^https:/);
   const env = { NEO_EXECUTOR_URL: executor.url, NEO_EXECUTOR_TOKEN: RAIL_TOKEN, MATRIX_USER_ID: 'ada' };
   const home = join(folder, 'home');
-  const run = (text: string[], more = {}) => reveille(home, [...text, '--json'], { env: { ...env, ...more } });
+  const run = (args: string[], more = {}) => reveille(home, [...args, '--json'], { env: { ...env, ...more } });
   const distrusted = await run(['intent', 'list']);
   assert.equal(distrusted.status, 1);
   assert.match(distrusted.stderr, /UNABLE_TO_VERIFY_LEAF_SIGNATURE|SELF_SIGNED_CERT_IN_CHAIN/);

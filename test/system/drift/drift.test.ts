@@ -111,8 +111,8 @@ describe('drift is found before anything is ready', () => {
       () => run(['neo'], { NEO_SKILL: skill }),
     );
     assert.equal(status, 1, output);
-    for (const args of ['names the tool "alarm_ls"', 'names version 9', 'names the server "web"'])
-      assert.ok(output.includes(args), output);
+    for (const part of ['names the tool "alarm_ls"', 'names version 9', 'names the server "web"'])
+      assert.ok(output.includes(part), output);
   });
 
   test('in a required file: without it the proxy would not start, and the agent have no alarms', async () => {

@@ -68,9 +68,9 @@ test('a key is created and enrolled, sealed with a passphrase, and answers nothi
   const id = await ada.submit({ intent: transfer() });
   const { displayed_sha256: question } = await ada.waiting(id);
   const approve = ['intent', 'approve', id, '--displayed-sha256', question];
-  const unenrolled = await desktop(approve);
-  assert.equal(unenrolled.status, 2);
-  assert.match(unenrolled.stderr, /REVEILLE_APPROVER_PASSPHRASE_FILE/);
+  const withoutPassphrase = await desktop(approve);
+  assert.equal(withoutPassphrase.status, 2);
+  assert.match(withoutPassphrase.stderr, /REVEILLE_APPROVER_PASSPHRASE_FILE/);
   assert.match((await desktop(approve, {}, 'another horse\n')).stderr, /passphrase is not the one/);
   const readable = join(folder, 'readable');
   writeFileSync(readable, PASSPHRASE, { mode: 0o644 });

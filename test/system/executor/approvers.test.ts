@@ -24,7 +24,7 @@ async function open(t: TestContext) {
 
 type Open = Awaited<ReturnType<typeof open>>;
 
-const standing = async ({ operator }: Pick<Open, 'operator'>, user: string): Promise<string[]> => {
+const enrolledKeys = async ({ operator }: Pick<Open, 'operator'>, user: string): Promise<string[]> => {
   const { approvers } = (await operator('GET', `/approvers?user=${user}`)).data as {
     approvers: { approver: string; revoked_at?: string; forged?: true }[];
   };
@@ -69,14 +69,14 @@ test('the first key of a user needs the operator token; each further one, and ea
     assert.notEqual((await operator('DELETE', '/approvers', revocation)).status, 200);
   const last = await operator('DELETE', '/approvers', APPROVER.revocation(key, 'ada', APPROVER.approver));
   assert.equal(last.status, 409, 'the last one stays: otherwise any caller could enrol the next first one');
-  assert.deepEqual(await standing(at, 'ada'), [APPROVER.approver]);
+  assert.deepEqual(await enrolledKeys(at, 'ada'), [APPROVER.approver]);
 
   assert.equal((await operator('POST', '/approvers', second.enrollment(key, 'ada', APPROVER))).status, 200);
-  assert.deepEqual(await standing(at, 'ada'), [APPROVER.approver, second.approver]);
+  assert.deepEqual(await enrolledKeys(at, 'ada'), [APPROVER.approver, second.approver]);
   const ended = second.revocation(key, 'ada', APPROVER.approver);
   assert.equal((await operator('DELETE', '/approvers', ended)).status, 200);
   assert.equal((await operator('POST', '/approvers', APPROVER.enrollment(key, 'ada', second))).status, 409);
-  assert.deepEqual(await standing(at, 'ada'), [second.approver], 'a revoked key does not return');
+  assert.deepEqual(await enrolledKeys(at, 'ada'), [second.approver], 'a revoked key does not return');
   assert.equal((await operator('POST', '/approvers', thief.enrollment(key, 'ada', APPROVER))).status, 403);
 });
 
@@ -103,7 +103,7 @@ test('where a voucher is required, a caller with every token of the executor can
 
   const after = await startedExecutor(t, folder, vouched);
   const at = { operator: (method: 'GET' | 'POST' | 'DELETE', path: string) => asOperator(after.url, method, path) };
-  assert.deepEqual(await standing(at, 'bob'), [bob.approver], 'it counts when it is read again');
+  assert.deepEqual(await enrolledKeys(at, 'bob'), [bob.approver], 'it counts when it is read again');
   assert.equal(
     (await enrol(after.url, thief.enrollment(key, 'bob', APPROVER))).status,
     403,
@@ -240,7 +240,7 @@ test('a line that was forged in the roster creates no approver, and is shown as 
   db.close();
   const executor = await startedExecutor(t, folder);
   const at = { operator: (method: 'GET' | 'POST' | 'DELETE', path: string) => asOperator(executor.url, method, path) };
-  assert.deepEqual(await standing(at, 'ada'), [APPROVER.approver]);
+  assert.deepEqual(await enrolledKeys(at, 'ada'), [APPROVER.approver]);
   const { approvers } = (await at.operator('GET', '/approvers')).data as { approvers: { forged?: true }[] };
   assert.deepEqual(
     approvers.map(({ forged }) => forged),

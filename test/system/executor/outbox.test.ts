@@ -87,7 +87,7 @@ function startRunner(t: TestContext, { notify: notifySettings, chronos, ...more 
   });
   t.after(() => runner.close());
   runner.start();
-  return { outbox: outbox, runner, put: (message: OutboxMessage) => outbox.put(message, systemClock.now()) };
+  return { outbox, runner, put: (message: OutboxMessage) => outbox.put(message, systemClock.now()) };
 }
 
 type Post = { headers: Record<string, string>; body: string };

@@ -79,9 +79,9 @@ for (const tool of ['busctl', 'gdbus'] as const) {
     ];
     for (const [answer, reason] of expected) {
       answers.set(MUTTER_METHOD, answer);
-      const said = unavailable(await read(probe));
-      assert.match(said, reason);
-      assert.doesNotMatch(said, /754321|18446744073709551615/);
+      const unavailableReason = unavailable(await read(probe));
+      assert.match(unavailableReason, reason);
+      assert.doesNotMatch(unavailableReason, /754321|18446744073709551615/);
     }
   });
 

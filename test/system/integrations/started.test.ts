@@ -62,8 +62,8 @@ test('the servers of the plugin, the extension, the snippets and the registry en
   assert.deepEqual(JSON.parse(codex), plugin);
   const entry = mcpServerSchema.parse(JSON.parse(packed('integrations/registry/server.json')));
   const [{ runtimeHint, identifier, version, packageArguments }] = entry.packages as [(typeof entry.packages)[number]];
-  const words = packageArguments.map(({ value }) => value);
-  assert.deepEqual({ command: runtimeHint, args: ['-y', `${identifier}@${version}`, ...words] }, plugin.chronos);
+  const commandArgs = packageArguments.map(({ value }) => value);
+  assert.deepEqual({ command: runtimeHint, args: ['-y', `${identifier}@${version}`, ...commandArgs] }, plugin.chronos);
   assert.equal(JSON.parse(packed('package.json')).mcpName, entry.name);
 
   assert.deepEqual(await Promise.all([toolsOf(plugin.chronos!), toolsOf(plugin.chronometric!)]), [ALARMS, TIME]);
@@ -112,8 +112,8 @@ test('"connect" writes a command with which an alarm can be set, and removes it 
   });
   await eventually('reveille up is there', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
 
-  const connect = (...words: string[]) =>
-    run(process.execPath, [program, 'connect', ...words, '--yes'], { cwd: folder, env });
+  const connect = (...commandArgs: string[]) =>
+    run(process.execPath, [program, 'connect', ...commandArgs, '--yes'], { cwd: folder, env });
   const file = join(env.HOME!, '.cursor', 'mcp.json');
   await connect('cursor');
   const { mcpServers } = JSON.parse(readFileSync(file, 'utf8'));

@@ -107,9 +107,9 @@ test('a person who denies a gate ends the task, and the model learns of the fail
   const answer = link.delegate('pay Bob', call);
   await call.until(asked);
   await link.answer('intent-1', 'n1', signedTo(PAY, { approved: false, answer: 'too much' }));
-  const notices = await answer;
-  assert.equal(notices.isError, true);
-  assert.match(textOf(notices), /was denied: the gate n1 was denied/);
+  const result = await answer;
+  assert.equal(result.isError, true);
+  assert.match(textOf(result), /was denied: the gate n1 was denied/);
   assert.equal(executor.intents[0]?.answers[0]?.answer.answer, 'too much');
 });
 

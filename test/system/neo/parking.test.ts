@@ -40,7 +40,7 @@ async function setUp(t: TestContext, options: Partial<DelegateOptions> = {}) {
     await executor.stop();
     await link.close();
   });
-  return { executor, approvers, link, newLink, notices: notices, evidence };
+  return { executor, approvers, link, newLink, notices, evidence };
 }
 
 const states = (notices: readonly ToolNotice[]) =>
@@ -52,11 +52,14 @@ test("an alarm's turn without a listening client parks its task and ends on requ
   const call = nightCall();
   const answer = await link.delegate('pay Bob', call);
   assert.equal(answer.isError, false);
-  const words = textOf(answer);
-  assert.match(words, /^Intent intent-1 is still pending \(awaiting_approval\)\. It is neither done nor cancelled/);
-  assert.match(words, /waits for an answer to: Pay Bob 3\?/);
-  assert.match(words, /An alarm wakes you in this conversation/);
-  assert.match(words, /Do not hand the task over again.*End this turn now/);
+  const answerText = textOf(answer);
+  assert.match(
+    answerText,
+    /^Intent intent-1 is still pending \(awaiting_approval\)\. It is neither done nor cancelled/,
+  );
+  assert.match(answerText, /waits for an answer to: Pay Bob 3\?/);
+  assert.match(answerText, /An alarm wakes you in this conversation/);
+  assert.match(answerText, /Do not hand the task over again.*End this turn now/);
   const [intent] = executor.intents;
   assert.deepEqual([intent?.status, intent?.parkedIn, intent?.answers], ['awaiting_approval', CONVERSATION, []]);
   assert.deepEqual(states(call.told), ['n1 asked']);
@@ -113,9 +116,9 @@ test('an executor that cannot wake any agent is not described as able to, and th
   const { executor, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   executor.waking = false;
-  const words = textOf(await link.delegate('pay Bob', nightCall()));
-  assert.match(words, /still pending \(awaiting_approval\).*Pay Bob 3\?.*Tell the user that it is pending/s);
-  assert.doesNotMatch(words, /alarm|parked/);
+  const answerText = textOf(await link.delegate('pay Bob', nightCall()));
+  assert.match(answerText, /still pending \(awaiting_approval\).*Pay Bob 3\?.*Tell the user that it is pending/s);
+  assert.doesNotMatch(answerText, /alarm|parked/);
   assert.equal(executor.intents[0]?.status, 'awaiting_approval');
 });
 
@@ -125,9 +128,9 @@ test('a call that is repeated after a crash finds its task parked, says so at on
   await link.delegate('pay Bob', nightCall());
   const again = newLink();
   approvers.enter(CONVERSATION);
-  const words = textOf(await again.delegate('pay Bob', nightCall()));
-  assert.match(words, /It is parked.*waits? .*/s);
-  assert.match(words, /waits for an answer to: Pay Bob 3\?/);
+  const answerText = textOf(await again.delegate('pay Bob', nightCall()));
+  assert.match(answerText, /It is parked.*waits? .*/s);
+  assert.match(answerText, /waits for an answer to: Pay Bob 3\?/);
   assert.equal(executor.intents.length, 1);
   await again.answer('intent-1', 'n1', signedTo(PAY));
   const third = newLink();
@@ -153,8 +156,8 @@ test('after the wait limit any turn parks; where the executor cannot park, the t
   const { executor, approvers, link, newLink } = await setUp(t, { waitMs: 50 });
   approvers.enter(CONVERSATION);
   executor.course = () => ({ gates: [PAY] });
-  const words = textOf(await link.delegate('pay Bob', testCall('call-1')));
-  assert.match(words, /still pending after 0 minutes .*Pay Bob 3\?.*An alarm wakes you/s);
+  const answerText = textOf(await link.delegate('pay Bob', testCall('call-1')));
+  assert.match(answerText, /still pending after 0 minutes .*Pay Bob 3\?.*An alarm wakes you/s);
   assert.equal(executor.intents[0]?.parkedIn, CONVERSATION);
   executor.misbehave = (request, response) => {
     if (!request.url?.endsWith('/park')) return false;
@@ -170,8 +173,8 @@ test('a task behind another one parks without a client, and names the one that i
   const { executor, link } = await setUp(t);
   executor.course = () => ({ queuedBehind: 'intent-0' });
   const call = nightCall();
-  const words = textOf(await link.delegate('pay Bob', call));
-  assert.match(words, /\(planned\).*begins when intent intent-0 of the same user is over.*It is parked/s);
+  const answerText = textOf(await link.delegate('pay Bob', call));
+  assert.match(answerText, /\(planned\).*begins when intent intent-0 of the same user is over.*It is parked/s);
   assert.ok(call.told.some((notice) => notice.type === 'status' && /begins when intent-0 is over/.test(notice.text)));
 });
 
@@ -181,9 +184,9 @@ test('a task behind one that waits for an approval names the waiting call, and t
   await link.delegate('pay Bob', nightCall());
   executor.course = () => ({ queuedBehind: 'intent-1' });
   const call = nightCall('call-2');
-  const words = textOf(await newLink().delegate('pay Eve', call));
+  const answerText = textOf(await newLink().delegate('pay Eve', call));
   const statusText = call.told.flatMap((notice) => (notice.type === 'status' ? [notice.text] : [])).join('\n');
-  for (const text of [words, statusText]) {
+  for (const text of [answerText, statusText]) {
     assert.ok(text.includes(`intent-1 waits for an approval of ${PAY.tool} ${PAY.args}`), text);
     assert.ok(text.includes('Approve: reveille intent approve intent-1. Deny: reveille intent deny intent-1'), text);
   }

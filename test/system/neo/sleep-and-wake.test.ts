@@ -36,8 +36,10 @@ const agent: Script = (response, request) => {
     return saying(JSON.stringify({ memories: prompt.includes(CODE) ? [fact] : [] }))(response, request);
   }
   if (last.role === 'tool') {
-    const words = prompt.includes('Set yourself an alarm') ? 'It is set.' : `I report: ${resultsIn(body).join(' | ')}`;
-    return saying(words)(response, request);
+    const replyText = prompt.includes('Set yourself an alarm')
+      ? 'It is set.'
+      : `I report: ${resultsIn(body).join(' | ')}`;
+    return saying(replyText)(response, request);
   }
   if (prompt.includes('Set yourself an alarm')) {
     const args = {

@@ -76,9 +76,9 @@ before(async () => {
 after(() => owner.end());
 
 /** Runs the installed command with this Node. */
-function reveille(...words: string[]) {
+function reveille(...cliArgs: string[]) {
   const { folder, env, program } = installed;
-  return run(process.execPath, [program, ...words], { cwd: folder, env });
+  return run(process.execPath, [program, ...cliArgs], { cwd: folder, env });
 }
 
 /** A script beside the installation, which imports as any program there would. */
@@ -210,7 +210,7 @@ test('an older Node gets one sentence with the required version, before anything
   const { program, env } = installed;
   const older = join(temporaryFolder(t), 'older.cjs');
   writeFileSync(older, "Object.defineProperty(process.versions, 'node', { value: '20.20.2' });");
-  const withOlder = (...words: string[]) => run(process.execPath, ['--require', older, program, ...words], { env });
+  const withOlder = (...cliArgs: string[]) => run(process.execPath, ['--require', older, program, ...cliArgs], { env });
   await assert.rejects(withOlder('up'), ({ code, stdout, stderr }: Failed) => {
     assert.deepEqual([code, stdout], [1, '']);
     assert.match(stderr, /^reveille needs Node 24 or newer and this is Node 20\.20\.2: [^\n]+\n$/);
@@ -227,10 +227,10 @@ test('the end-to-end walk of an alarm passes with the installed package', async 
 });
 
 /** As a project with the strictest options would, in the folder of the installation. */
-async function compile(words: readonly string[]): Promise<void> {
+async function compile(cliArgs: readonly string[]): Promise<void> {
   const { folder, env } = installed;
   const options = ['--module', 'nodenext', '--target', 'es2024', '--types', 'node', '--strict'];
-  const flags = ['--ignoreConfig', ...options, '--exactOptionalPropertyTypes', ...words];
+  const flags = ['--ignoreConfig', ...options, '--exactOptionalPropertyTypes', ...cliArgs];
   await run(join(LIBRARIES, '.bin', 'tsc'), flags, { cwd: folder, env }).catch((failed: { stdout: string }) => {
     assert.fail(failed.stdout);
   });

@@ -18,7 +18,7 @@ export type Rule = {
   readonly after?: 'agents' | 'stop';
 };
 
-const and = (args: string) => (line: string) => `${line} ${args}`;
+const and = (suffix: string) => (line: string) => `${line} ${suffix}`;
 const once = <T>(make: (world: World) => Promise<T>) => {
   let made: Promise<T> | undefined;
   return (world: World) => (made ??= make(world));

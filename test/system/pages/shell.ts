@@ -56,7 +56,7 @@ export async function startShell(owner: Owner, { home, env, stay }: ShellOptions
     const given = Object.fromEntries(listOf(`${call}.env`).map((pair) => pair.split(/=(.*)/s) as [string, string]));
     const input = existsSync(`${call}.input`) ? readFileSync(`${call}.input`) : Buffer.alloc(0);
     const outcome = await (stay(args, given) ?? reveille(home, args, { env: given, input }));
-    ran.push({ ...outcome, args: args });
+    ran.push({ ...outcome, args });
     for (const part of ['stdout', 'stderr', 'status'] as const) writeFileSync(`${call}.${part}`, String(outcome[part]));
     response.end();
   });

@@ -50,7 +50,7 @@ export class World {
   readonly #stack: ChildProcess;
   readonly #staying: ChildProcess[] = [];
   /** The output of "npm start". */
-  hasOutput = '';
+  output = '';
 
   private constructor(
     owner: Owner,
@@ -60,7 +60,7 @@ export class World {
     ({ person: this.person, home: this.home, work: this.work, env: this.env, ntfy: this.ntfy } = parts);
     this.#owner = owner;
     this.#stack = stack;
-    stack.stdout!.setEncoding('utf8').on('data', (text: string) => (this.hasOutput += text));
+    stack.stdout!.setEncoding('utf8').on('data', (text: string) => (this.output += text));
   }
 
   /** Starts the stack as README.md says: `npm start`. */

@@ -25,7 +25,7 @@ function startOpener(uri: string, owner: string) {
   opener.stderr.setEncoding('utf8').on('data', (text) => {
     output += text;
   });
-  const ended = once(opener, 'exit').then(([status]) => ({ status, output: output }));
+  const ended = once(opener, 'exit').then(([status]) => ({ status, output }));
   return { ready: once(opener.stdout, 'data'), go: () => opener.stdin.write('go\n'), ended };
 }
 

@@ -108,20 +108,20 @@ for (const [title, buckets, preferences] of PREFERENCES)
   });
 
 test('other replicas leave an occurrence to its preferred replica for 50 ms, and no longer', async (t) => {
-  const [preferring, shy] = await openStores(t, [{ prefers: () => true }, { prefers: () => false }], 16);
-  assert.ok(preferring && shy);
+  const [preferring, waiting] = await openStores(t, [{ prefers: () => true }, { prefers: () => false }], 16);
+  assert.ok(preferring && waiting);
   const due = preferring.now();
   await createDue(preferring, due, { owner: 'one' });
   await createDue(preferring, due, { owner: 'other' });
   assert.equal(await preferring.nextDueAt(new Set()), due);
-  const turn = await shy.nextDueAt(new Set());
+  const turn = await waiting.nextDueAt(new Set());
   assert.equal(turn, due + 50);
   const [first] = await claim(preferring, { now: due, limit: 1 });
   assert.ok(first);
   // Its own knowledge is older than that: it queries again, and claims the result.
-  while (shy.now() < turn) await pause(5);
-  assert.equal(await shy.nextDueAt(new Set()), turn);
-  const rest = await claim(shy, { now: shy.now() });
+  while (waiting.now() < turn) await pause(5);
+  assert.equal(await waiting.nextDueAt(new Set()), turn);
+  const rest = await claim(waiting, { now: waiting.now() });
   assert.equal(rest.length, 1);
   assert.notEqual(rest[0]!.alarm.owner, first.alarm.owner);
 });

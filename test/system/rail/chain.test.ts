@@ -154,8 +154,8 @@ test('the whole of a 256-bit balance is sent digit for digit, after a question t
     [{ to: '0xb0b', token: 'PAX', amount: MOST, request_id: `${id}.send` }],
   );
   const text = await executor.get('alice', `/intents/${id}/receipt`);
-  const words = ['receipt', 'verify', '--trust-embedded', '--approver', APPROVER.approver, '--json'];
-  const { status, stdout } = await reveille(home, words, { input: text });
+  const verifyArgs = ['receipt', 'verify', '--trust-embedded', '--approver', APPROVER.approver, '--json'];
+  const { status, stdout } = await reveille(home, verifyArgs, { input: text });
   assert.equal(status, 0, stdout);
   assert.equal((JSON.parse(stdout) as { receipt_sha256: string }).receipt_sha256, receipt!.sha256);
 });

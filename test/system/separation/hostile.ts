@@ -65,8 +65,8 @@ function spy(pid: string): void {
     closeSync(openSync(`/proc/${pid}/mem`, 'r'));
     return isDaemon;
   });
-  for (const place of loot.folders)
-    attempt('root of a process', pid, () => statSync(`/proc/${pid}/root${place}`).isFile());
+  for (const root of loot.folders)
+    attempt('root of a process', pid, () => statSync(`/proc/${pid}/root${root}`).isFile());
 }
 
 function ownDescriptors(): void {
@@ -97,7 +97,7 @@ async function tryConnect(path: string): Promise<void> {
 const environment = Object.entries(process.env).map(([name, value]) => `${name}=${value}`);
 for (const line of environment) if (leadsThere(line)) found.push({ how: 'environment', where: line.split('=')[0]! });
 if (leadsThere(process.cwd())) found.push({ how: 'folder', where: process.cwd() });
-for (const place of loot.folders) searchTree(place);
+for (const root of loot.folders) searchTree(root);
 for (const pid of otherProcesses()) spy(pid);
 ownDescriptors();
 for (const path of loot.sockets) await tryConnect(path);

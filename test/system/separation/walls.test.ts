@@ -57,8 +57,8 @@ async function startPerson(
     join(folder, 'server-work'),
     join(folder, 'agents', 'bob'),
   ];
-  for (const place of [person, home, approver, runtime, work, serverWork, neighbour])
-    mkdirSync(place, { recursive: true, mode: 0o700 });
+  for (const target of [person, home, approver, runtime, work, serverWork, neighbour])
+    mkdirSync(target, { recursive: true, mode: 0o700 });
   writeFileSync(join(approver, 'approver.json'), 'the-secret-of-the-approver');
   writeFileSync(join(neighbour, 'diary.txt'), 'the-secret-of-the-neighbour');
   writeFileSync(join(person, '.bashrc'), '# as it was\n');
@@ -126,11 +126,11 @@ async function startPerson(
       ...['the-secret-of-the-approver', 'the-secret-of-the-neighbour'],
     ],
     names: [home, approver],
-    places: [home, approver, neighbour],
+    folders: [home, approver, neighbour],
     sockets: [join(runtime, 'bus')],
     writable: [join(person, '.bashrc')],
   };
-  for (const place of [work, serverWork]) writeFileSync(join(place, 'loot.json'), JSON.stringify(loot));
+  for (const target of [work, serverWork]) writeFileSync(join(target, 'loot.json'), JSON.stringify(loot));
   await reveille('machine', 'put', 'bob', '--provider', 'process', '--dir', neighbour, '--', 'true');
   return { home, person, work, serverWork, neighbour, record, reveille };
 }

@@ -98,7 +98,7 @@ test('alarms set on SQLite fire once from PostgreSQL, after a kill -9 during a d
 
   configure(`CHRONOS_POSTGRES_URI: ${JSON.stringify(uri)}`, 'CHRONOS_ENROLLMENT: tofu');
   const replica = stayingReveille(t, home.path, ['chronosd', '--json']);
-  await replica.until(({ stdout: said }) => said.includes('"url"'));
+  await replica.until(({ stdout: output }) => output.includes('"url"'));
   await eventually(
     'no alarm is active',
     async () => (await client.listAlarms({ status: 'active' })).alarms.length === 0,

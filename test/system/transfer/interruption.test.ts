@@ -56,7 +56,7 @@ async function moveInChild(t: TestContext, { path, uri }: Workbench, phase: stri
     output += text;
   });
   await once(child, 'close');
-  return { killed: child.signalCode === 'SIGKILL', output: output };
+  return { killed: child.signalCode === 'SIGKILL', output };
 }
 
 const DEATHS: readonly [phase: string, nth: number][] = [

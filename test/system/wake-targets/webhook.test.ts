@@ -59,10 +59,10 @@ describe('webhook', () => {
   test('410 ends the alarm and disables the receiver until it is restored', async (t) => {
     const { receiver, bench } = await start(t);
     receiver.misbehave = always(410, 'moved away');
-    const gone = await bench.wake('alice', { fire_id: FIRE });
-    assert.equal(gone.status, 410);
+    const disabled = await bench.wake('alice', { fire_id: FIRE });
+    assert.equal(disabled.status, 410);
     assert.match(
-      gone.json.error.message,
+      disabled.json.error.message,
       /the webhook answered 410: moved away; the machine is suspended until it is restored/,
     );
     assert.equal((await bench.admin('GET', '/alice')).json.data.state, 'suspended');
