@@ -79,7 +79,7 @@ describe('reveille backup while alarms are set and fire', () => {
     agent = await startAgent(owner);
     await installation.run('machine', 'put', '--provider', 'http', '--url', agent.url);
     const load = setAlarms(installation);
-    await eventually('alarms ring', () => agent.turns.length > 20);
+    await eventually('alarms fire', () => agent.turns.length > 20);
     begun = [...load.acknowledged];
     file = join(folder, 'under-load.backup');
     const { status, stderr } = await reveilleProcess(installation.home.path, ['backup', file, '--json'], { env });
@@ -97,7 +97,7 @@ describe('reveille backup while alarms are set and fire', () => {
     assert.match(stderr, /every alarm rings twice/);
     const restored = await startInstallation(owner, home);
     const left = new Set(begun);
-    await eventually('every alarm that was acknowledged before has rung', async () => {
+    await eventually('every previously acknowledged alarm has fired', async () => {
       for (const id of left) {
         const { status: state } = await restored.client.getAlarm(id);
         if (state !== 'fired') return false;

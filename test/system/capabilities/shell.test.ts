@@ -172,7 +172,7 @@ describe('the shell', () => {
     const forkBomb = `f() { sleep ${marker} & if [ $1 -gt 0 ]; then f $(($1-1)) & f $(($1-1)) & fi; }; f 7; sleep ${marker}`;
     const bomb = await run(forkBomb, { timeout_seconds: 1 });
     assert.equal((bomb.data as { ended?: string }).ended, 'timeout');
-    await eventually('nothing is left of it', () => processesWith(marker) === 0);
+    await eventually('no process of it remains', () => processesWith(marker) === 0);
     assert.equal(existsSync(join(workspace, 'later')), false);
     assert.match((await run('echo alive')).text, /alive/);
     t.diagnostic(`${hiding.length + 2} attempts, ${through} got through`);

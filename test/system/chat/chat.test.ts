@@ -77,7 +77,7 @@ async function startUp(t: TestContext, more: Record<string, string>) {
     up.kill('SIGTERM');
     await exited;
   });
-  await eventually('up is there', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
+  await eventually('up accepts requests', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
   const run = (cliArgs: string[], options: { env?: Record<string, string>; input?: string } = {}) =>
     reveille(home, cliArgs, { input: options.input ?? '', env: { ...env, ...options.env } });
   const done = async (...cliArgs: string[]) => {
@@ -201,7 +201,7 @@ test('a person talks, approves, stops, leaves and continues, here and from anoth
   assert.match(await done('log', '--since', after), /^Nothing has happened since/);
   const otherUser = { MATRIX_USER_ID: 'somebody-else' };
   await run(['alarm', 'set', 'a ring that nobody takes', 'in 1s'], { env: otherUser });
-  await eventually('it is told of that agent', async () =>
+  await eventually("that agent's event is shown", async () =>
     /"kind":"wake_failed"/.test(await done('log', '--agent', 'somebody-else', '--json')),
   );
   assert.doesNotMatch(await done('log', '--agent', 'somebody-else', '--json'), new RegExp(fired.alarm_id));

@@ -44,7 +44,7 @@ test("a person's message to Neo is a prompt, an alarm's is not, and neither wait
   await send({ message: 'wake up', origin: 'chronos', alarm_id: '0197a6a0-0000-7000-8000-000000000001' });
   const before = systemClock.now();
   await send({ message: 'good morning' });
-  await eventually('the prompt is told', () => state.lastPromptAt() !== undefined, LIMIT_MS);
+  await eventually('the prompt is reported', () => state.lastPromptAt() !== undefined, LIMIT_MS);
   const first = state.lastPromptAt()!;
   assert.ok(first >= before, 'the wake was no prompt');
 

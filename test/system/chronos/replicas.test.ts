@@ -85,7 +85,7 @@ test('alarms set through either of two replicas fire once each, and both replica
       return (await client.createAlarm({ kind: 'once', wake_message: `number ${index}`, delay_seconds: 1 })).id;
     }),
   );
-  await eventually('all have rung', () => arrivals.size === 40, 15_000);
+  await eventually('all have fired', () => arrivals.size === 40, 15_000);
   for (const client of clients) {
     await eventually(
       'all are fired',
@@ -125,7 +125,7 @@ test('roles can be split: one replica accepts alarms, another dispatches them', 
   const dispatching = await startReplica({ CHRONOS_API: '0' });
   assert.equal(await statusOf(`${dispatching.url}/healthz`), 200);
   assert.equal(await statusOf(`${dispatching.url}/v1/alarms`), 404);
-  await eventually('it rang', () => arrivals.size === before + 1, 15_000);
+  await eventually('it fired', () => arrivals.size === before + 1, 15_000);
   await eventually('it is fired', async () => (await clientOf(api).getAlarm(id)).status === 'fired', 10_000);
 });
 
@@ -147,7 +147,7 @@ test('while PostgreSQL is away nothing is acknowledged; when it is back everythi
   assert.equal(await statusOf(`${late.url}/readyz`), 503);
 
   await postgres.start();
-  await eventually('it rang', () => arrivals.size > before, 30_000);
+  await eventually('it fired', () => arrivals.size > before, 30_000);
   await eventually('the late replica is ready', async () => (await statusOf(`${late.url}/readyz`)) === 200, 30_000);
 });
 
@@ -178,7 +178,7 @@ test('a replica whose own clock is wrong fires at the right time, and signs a ti
   const due = Date.parse(next_fire_at ?? '');
   assert.ok(Math.abs(due - systemClock.now()) < HOUR_MS / 2, `due at ${next_fire_at}`);
   const fireId = `${id}@${due}`;
-  await eventually('it rings', () => arrivals.get(fireId) === 1, 20_000);
+  await eventually('it fires', () => arrivals.get(fireId) === 1, 20_000);
   assert.ok(
     Math.abs(signedAt.get(fireId)! - due / 1000) < 300,
     `signed at ${signedAt.get(fireId)}, due at ${due / 1000}`,

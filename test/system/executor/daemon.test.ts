@@ -187,7 +187,7 @@ test('kill -9 during a transfer moves the money once or not at all, and the outc
     await answer;
     const second = await spawned(t, folder);
     const again = callerOf(second, 'ada');
-    const state = await eventually('it is over, or asks still', async () => {
+    const state = await eventually('it has ended or still asks', async () => {
       const now = await again.state(id);
       return !['executing', 'drafting', 'planned'].includes(now.status!) && now;
     });

@@ -113,7 +113,7 @@ test('a question is sent to a webhook, signed, and again under the same id until
   const { posts, url } = await receiver(t, (response, nth) => void response.writeHead(nth === 1 ? 503 : 204).end());
   const { outbox, put } = startRunner(t, { notify: { webhook: { url, secret: SECRET }, command: undefined } });
   put(notify);
-  await eventually('it is taken', () => outbox.ended.length === 1);
+  await eventually('it is accepted', () => outbox.ended.length === 1);
   assert.deepEqual(outbox.ended, [{ id: 'notify-1', how: 'done' }]);
   assert.deepEqual(
     posts.map((post) => [genuine(post), post.headers['webhook-id']]),
@@ -146,7 +146,7 @@ test('a question that was answered meanwhile is sent to no receiver', async (t) 
     rail: { view: () => view, gates: () => [], receipt: () => receipt },
   });
   put(notify);
-  await eventually('it is over', () => outbox.ended.length === 1);
+  await eventually('it has ended', () => outbox.ended.length === 1);
   assert.equal(outbox.ended[0]!.how, 'dropped');
   assert.equal(posts.length, 0);
 });
@@ -164,7 +164,7 @@ test('a command gets the question on its standard input, and none of the executo
   const command = [process.execPath, '-e', script, file, '$(touch oops); `x`'] as const;
   const { outbox, put } = startRunner(t, { notify: { webhook: undefined, command } });
   put(notify);
-  await eventually('it is told', () => outbox.ended.length === 1);
+  await eventually('the notification is delivered', () => outbox.ended.length === 1);
   const { given, secret, word: argument } = JSON.parse(readFileSync(file, 'utf8'));
   assert.equal(JSON.parse(given).data.question, 'Transfer 10 EUR?');
   assert.deepEqual([secret, argument], [undefined, '$(touch oops); `x`']);
@@ -182,7 +182,7 @@ test('a failing command is repeated and its output kept, and the webhook beside 
   const command = [process.execPath, '-e', script, flag] as const;
   const { outbox, put } = startRunner(t, { notify: { webhook: { url, secret: undefined }, command } });
   put(notify);
-  await eventually('it is told', () => outbox.ended.length === 1);
+  await eventually('the notification is delivered', () => outbox.ended.length === 1);
   assert.match(outbox.postponed[0]!.error, /it ended with status 3: no phone no phone/);
   assert.ok(outbox.postponed[0]!.error.length < 1500);
   assert.equal(posts.length, 1);
@@ -193,7 +193,7 @@ test('a missing command is reported, and a hanging webhook delays no other messa
   const { outbox, put, runner } = startRunner(t, { notify: { webhook: { url, secret: SECRET }, command: undefined } });
   put(notify);
   put({ ...wake, conversationId: undefined });
-  await eventually('the other is dealt with', () => outbox.ended.length === 1);
+  await eventually('the other is delivered', () => outbox.ended.length === 1);
   await runner.close();
   assert.deepEqual(outbox.postponed, [], 'a delivery that a stop interrupts is due at once for the next process');
 
@@ -277,7 +277,7 @@ test('a message for a deleted intent is abandoned', async (t) => {
   const { outbox, put } = startRunner(t, { rail: { view: notFound, gates: notFound, receipt: notFound } });
   put(notify);
   put(wake);
-  await eventually('both are given up', () => outbox.ended.length === 2);
+  await eventually('both are abandoned', () => outbox.ended.length === 2);
   assert.deepEqual(new Set(outbox.ended.map(({ how }) => how)), new Set(['dropped']));
 });
 
@@ -286,8 +286,8 @@ test('an outbox that cannot be written is not retried in a busy loop', async (t)
   const { outbox, put } = startRunner(t, { notify: { webhook: { url, secret: SECRET }, command: undefined } });
   outbox.failNextRecord = true;
   put(notify);
-  await eventually('it was told', () => posts.length === 1 && !outbox.failNextRecord);
+  await eventually('the notification was delivered', () => posts.length === 1 && !outbox.failNextRecord);
   put({ ...wake, conversationId: undefined });
-  await eventually('others go on', () => outbox.ended.length === 1);
+  await eventually('others continue', () => outbox.ended.length === 1);
   assert.equal(posts.length, 1);
 });

@@ -110,7 +110,7 @@ test('"connect" writes a command with which an alarm can be set, and removes it 
     up.kill('SIGTERM');
     await exited;
   });
-  await eventually('reveille up is there', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
+  await eventually('reveille up accepts requests', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
 
   const connect = (...commandArgs: string[]) =>
     run(process.execPath, [program, 'connect', ...commandArgs, '--yes'], { cwd: folder, env });

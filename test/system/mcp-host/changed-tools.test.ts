@@ -17,7 +17,7 @@ describe('a server that changes its tools while it runs', () => {
     const pool = await startPool(t, [hostile('changes-description'), { ...hostile('tame'), alias: 'good' }], { lock });
     const { pid } = pool.servers()[0]!;
     await pool.call('hostile', 'work', {}).catch(() => {});
-    await eventually('it is in quarantine', () => pool.servers()[0]!.state === 'quarantined');
+    await eventually('it is quarantined', () => pool.servers()[0]!.state === 'quarantined');
     assert.match(pool.warnings().join(), /"work" has another description or schema than the pinned one/);
     assert.deepEqual(
       pool.tools().map(({ alias }) => alias),
@@ -27,13 +27,13 @@ describe('a server that changes its tools while it runs', () => {
     assert.equal(refused.isError, true);
     assert.match(textOf(refused), /is in quarantine/);
     assert.equal((await pool.call('good', 'work', {})).isError, false);
-    await eventually('it is gone', () => !isAlive(pid!));
+    await eventually('it has ended', () => !isAlive(pid!));
   });
 
   test('is quarantined when it has an undeclared tool', async (t) => {
     const pool = await startPool(t, [hostile('adds-tool', declared)]);
     await pool.call('hostile', 'work', {}).catch(() => {});
-    await eventually('it is in quarantine', () => pool.servers()[0]!.state === 'quarantined');
+    await eventually('it is quarantined', () => pool.servers()[0]!.state === 'quarantined');
     assert.match(pool.warnings().join(), /"more-1" is not declared in the manifest/);
   });
 
@@ -102,7 +102,10 @@ describe('an unpinned server that changes its tools', () => {
     const pool = await startPool(t, [hostile('changes-description')], { log });
     assert.deepEqual(pool.warnings(), []);
     await pool.call('hostile', 'work', {});
-    const [warning] = await eventually('it is told', () => pool.warnings().length > 0 && pool.warnings());
+    const [warning] = await eventually(
+      'the notification is delivered',
+      () => pool.warnings().length > 0 && pool.warnings(),
+    );
     assert.match(
       warning!,
       /^server "hostile" is not pinned and has changed its tools: "work" has another description;/,
@@ -139,6 +142,6 @@ describe('an unpinned server that changes its tools', () => {
     const dataDir = temporaryFolder(t);
     const pool = await startPool(t, [hostile('adds-tool')], { dataDir });
     await pool.call('hostile', 'work', {});
-    await eventually('it is told', () => /"more-1" is new/.test(pool.warnings().join()));
+    await eventually('the notification is delivered', () => /"more-1" is new/.test(pool.warnings().join()));
   });
 });

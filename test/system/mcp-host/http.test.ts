@@ -41,7 +41,7 @@ describe('a server over HTTP', () => {
     const pool = await startPool(t, [over(server)]);
     assert.match(pool.warnings().join(), /server "web" did not start: .*ECONNREFUSED/);
     await startTameHttp(t, { port: server.port });
-    await eventually('it is there', () => pool.tools().length > 0);
+    await eventually('it exists', () => pool.tools().length > 0);
     assert.deepEqual(pool.warnings(), []);
   });
 
@@ -49,10 +49,10 @@ describe('a server over HTTP', () => {
     const server = await startTameHttp(t);
     const pool = await startPool(t, [over(server)], { healthIntervalMs: 50 });
     await server.stop();
-    await eventually('it is noticed', () => pool.servers()[0]!.state === 'down');
+    await eventually('it is detected', () => pool.servers()[0]!.state === 'down');
     await assert.rejects(pool.call('web', 'echo', { text: '' }), { reason: 'connection', mayHaveRun: false });
     await startTameHttp(t, { port: server.port });
-    await eventually('it is there again', () => pool.servers()[0]!.state === 'ready');
+    await eventually('it answers again', () => pool.servers()[0]!.state === 'ready');
     assert.equal(textOf(await pool.call('web', 'echo', { text: 'hi' })), 'hi');
   });
 

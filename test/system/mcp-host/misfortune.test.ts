@@ -12,7 +12,7 @@ async function beside(t: Parameters<typeof startPool>[0], mode: string, options:
   const otherWorks = async () => assert.equal((await pool.call('good', 'work', {})).isError, false);
   const backAgain = (restarts: number) =>
     eventually(
-      'it is there again',
+      'it answers again',
       () => pool.servers()[0]!.restarts >= restarts && pool.servers()[0]!.state === 'ready',
     );
   return { pool, work, otherWorks, backAgain };
@@ -144,10 +144,10 @@ describe('a server that dies between calls', () => {
     for (const restarts of [1, 2]) {
       process.kill(-pool.servers()[0]!.pid!, 'SIGKILL');
       await eventually(
-        'it is noticed',
+        'it is detected',
         () => pool.servers()[0]!.state === 'down' || pool.servers()[0]!.restarts === restarts,
       );
-      await eventually('it is there again', () => pool.servers()[0]!.state === 'ready');
+      await eventually('it answers again', () => pool.servers()[0]!.state === 'ready');
       assert.equal(textOf(await pool.call('tame', 'echo', { text: 'hi' })), 'hi');
     }
   });

@@ -135,7 +135,7 @@ describe('a pool', () => {
     assert.ok(isAlive(own));
     await pool.close();
     // It is killed and its files are closed; the kernel may still be releasing the rest.
-    await eventually('it is gone', () => !isAlive(own));
+    await eventually('it has ended', () => !isAlive(own));
     for (const pid of groups) assert.ok(!isAlive(pid));
     await assert.rejects(pool.call('tame', 'echo', { text: '' }), /is being stopped/);
   });

@@ -125,7 +125,7 @@ describe('a task that a turn of Neo submits to the executor', () => {
     const neo = await start();
     const { turnId } = await askedNeo(t, neo);
     assert.equal((await ask(neo, `/turns/${turnId}/cancel`, { method: 'POST' })).status, 200);
-    await eventually('the intent is called off', () => executor.intents[0]?.status === 'cancelled', 20_000);
+    await eventually('the intent is cancelled', () => executor.intents[0]?.status === 'cancelled', 20_000);
     const late = await answerGate(neo, true);
     assert.equal(late.status, 409, late.text);
     assert.deepEqual(executor.intents[0]?.answers, []);

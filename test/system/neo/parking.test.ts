@@ -278,7 +278,7 @@ test('a new client does not repeat a question that a turn already follows', asyn
   approvers.enter(CONVERSATION);
   const call = testCall();
   const answer = link.delegate('pay Bob', call);
-  await eventually('the call is told something', () => call.told.length > 0);
+  await eventually('the call gets a notice', () => call.told.length > 0);
   assert.equal((await link.openGates(CONVERSATION, signal)).length, 1);
   await link.answer('intent-1', 'n1', signedTo(PAY, { approved: false }));
   await answer;

@@ -98,7 +98,7 @@ test('Neo sets an alarm with its own tool, sleeps, is woken, reads a file, recal
   const own = (await alarms()).find(({ wake_message }) => wake_message.startsWith('Read plan.txt'))!;
   await eventually('Neo sleeps', asleep, LIMIT_MS);
   const before = endpoint.requests.length;
-  await eventually('its alarm has rung', async () => (await client.getAlarm(own.id)).status === 'fired', LIMIT_MS);
+  await eventually('its alarm has fired', async () => (await client.getAlarm(own.id)).status === 'fired', LIMIT_MS);
   await eventually(
     'the woken turn has asked twice',
     () => endpoint.requests.filter(({ body }) => body.model === 'smart').length >= 4,

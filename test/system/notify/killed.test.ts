@@ -80,7 +80,7 @@ test('a notifier that is killed repeatedly, with a failing receiver, loses nothi
     await setAlarms(names(`round ${kill}`, 3));
     const [posts, before] = [ntfy.published.length, unanswered.length];
     // During a post that was accepted and not acknowledged, where there is one.
-    await eventually('something is told', () => unanswered.length > before || ntfy.published.length > posts + 2);
+    await eventually('a notice arrives', () => unanswered.length > before || ntfy.published.length > posts + 2);
     await notifier.end('SIGKILL');
     notifier = start();
   }
@@ -88,8 +88,8 @@ test('a notifier that is killed repeatedly, with a failing receiver, loses nothi
   for (const response of unanswered) response.destroy();
   const titles = [0, 1, 2].flatMap((kill) => names(`round ${kill}`, 3)).map((label) => `Rang: ${label}`);
   const wanted = [...titles, 'Approve? ledger/transfer'].sort();
-  await eventually('all is told', () => ntfy.shown().length >= wanted.length);
-  await eventually('and nothing waits any more', async () => {
+  await eventually('all notifications are delivered', () => ntfy.shown().length >= wanted.length);
+  await eventually('no wake waits', async () => {
     const [channel] = (await installation.run('notify', 'list', '--json')).trim().split('\n');
     return JSON.parse(channel!).waiting === 0;
   });

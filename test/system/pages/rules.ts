@@ -193,7 +193,7 @@ export const RULES: readonly Rule[] = [
     run: async (line, world) => {
       await world.json('machine', 'put', '--provider', 'claude', '--dir', '.');
       await world.newAlarm('--in', '1s');
-      const turn = await eventually('it has had a turn', () => world.json('machine', 'turns'));
+      const turn = await eventually('it has run a turn', () => world.json('machine', 'turns'));
       return line.replace('<fire id>', turn.fire_id);
     },
   },

@@ -288,24 +288,24 @@ test('a change counter differs after a change by any store, is equal in all of t
   // Each store that joins counts for every owner: until both have, a counter changes without a change.
   const hasAllStores = (counter: string | undefined) => Number(counter?.split('.')[0]) >= stores.length;
   await eventually(
-    'both have come',
+    'both stores have joined',
     async () => hasAllStores(await one.mark(ADA)) && hasAllStores(await other.mark(ADA)),
   );
-  let counter = await agreed('both say the same', ADA);
+  let counter = await agreed('both have the same counter', ADA);
   const bobs = await agreed('of another owner, too', 'bob');
   const state = await createDue(other, NOW - 1000);
   counter = await agreed('an alarm was created', ADA, counter);
   await one.update(ADA, state.alarm.id, edited({ label: 'another' }));
   counter = await agreed('it was edited', ADA, counter);
   const claims = await claim(other);
-  counter = await agreed('it is on its way', ADA, counter);
+  counter = await agreed('it is in progress', ADA, counter);
   await other.complete(claims.map(delivered));
-  counter = await agreed('it has rung', ADA, counter);
+  counter = await agreed('it has fired', ADA, counter);
   assert.equal(await one.mark('bob'), bobs);
   // A later one has the same count as the others.
   const third = await openPostgresStore({ uri: uris.at(-1)!, clock: systemClock, log: silentLogger, onHint: () => {} });
   t.after(() => third.close());
-  await eventually('the third agrees', async () => {
+  await eventually('the third has the same counter', async () => {
     const counters = await Promise.all([...stores, third].map((store) => store.mark(ADA)));
     return counters[0] !== undefined && new Set(counters).size === 1;
   });

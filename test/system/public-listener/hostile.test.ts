@@ -252,7 +252,7 @@ test('forged credentials by the thousand: none is accepted, no other user is loc
   // A pause may have just ended; a guess that is checked begins a longer one, before it is answered.
   const before = router.public.figures().unauthorized;
   const guesses: Promise<unknown>[] = [];
-  await eventually('a guess is looked at', () => {
+  await eventually('a guess is checked', () => {
     guesses.push(status(`rvp_${bob.slice(4, 16)}_${secret()}`));
     return router.public.figures().unauthorized > before;
   });

@@ -27,7 +27,7 @@ function listening(client: NeoClient, conversationId: string, owner: { after(end
   const replyTo = (turnId: string) =>
     eventually('the turn is done', () => seen.some(({ type, data }) => isEnd(type, data) && turnOf(data) === turnId));
   const opened = (times: number) =>
-    eventually('the stream stands', () => lost.filter((reason) => reason === 'open').length >= times);
+    eventually('the stream is open', () => lost.filter((reason) => reason === 'open').length >= times);
   return { seen, lost, replyTo, opened, stop: () => over.abort() };
 }
 

@@ -36,7 +36,7 @@ test('alarms, a turn and an intent from Python', {
     up.kill('SIGTERM');
     await exited;
   });
-  await eventually('up is there', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
+  await eventually('up accepts requests', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
   const read = (name: string) => JSON.parse(readFileSync(join(home, name), 'utf8')) as Record<string, string>;
   const runJson = async (...args: string[]) =>
     JSON.parse((await reveille(home, [...args, '--json'], { env })).stdout) as Record<string, string>;

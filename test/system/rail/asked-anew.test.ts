@@ -44,12 +44,12 @@ test('when a tool changed, watch says that the question above no longer counts a
   await bob.waiting(other);
   assert.equal((await bob.answer(other, 'pay')).status, 200);
   await bob.until(other, 'completed');
-  await eventually('the change is noticed', async () => executor.log().includes('has changed its tools'));
+  await eventually('the change is detected', async () => executor.log().includes('has changed its tools'));
 
   const old = await ada.signed(id, 'pay');
   assert.equal(old.displayed_sha256, first.displayed_sha256);
   assert.equal((await ada.sendAnswer(id, 'pay', old)).status, 200, 'it was an answer to the old question');
-  const second = await eventually('it is asked anew', async () => {
+  const second = await eventually('the question is renewed', async () => {
     const [gate] = await ada.gates(id);
     return gate && gate.displayed_sha256 !== first.displayed_sha256 ? gate : undefined;
   });

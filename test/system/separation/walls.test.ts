@@ -106,7 +106,7 @@ async function startPerson(
     bus.close();
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
   });
-  await eventually('up is there', () => up.exitCode === null && existsSync(join(home, 'run.json')), LIMIT_MS);
+  await eventually('up accepts requests', () => up.exitCode === null && existsSync(join(home, 'run.json')), LIMIT_MS);
   const reveille = async (...args: string[]): Promise<string> => {
     // As another user it takes a process of that user's.
     if (as) return (await run(process.execPath, [PROGRAM, ...args], { env, ...as, cwd: folder })).stdout;
@@ -158,7 +158,7 @@ async function runHostile(person: Person, flags: string[] = []): Promise<Report>
     work,
   );
   await reveille('alarm', 'set', 'go', '--in', '1s');
-  await eventually('the machine has looked', () => existsSync(join(work, 'report-daemon.json')), LIMIT_MS);
+  await eventually('the machine has searched', () => existsSync(join(work, 'report-daemon.json')), LIMIT_MS);
   return reportIn(work, 'daemon');
 }
 
@@ -175,7 +175,7 @@ async function raidAsServer({ home, serverWork, record }: Person): Promise<Repor
     body: JSON.stringify({ intent }),
     signal: enough.signal,
   }).catch(() => undefined);
-  await eventually('the server has looked', () => existsSync(join(serverWork, 'report-mcp.json')), LIMIT_MS);
+  await eventually('the server has searched', () => existsSync(join(serverWork, 'report-mcp.json')), LIMIT_MS);
   enough.abort();
   await asked;
   return reportIn(serverWork, 'mcp');

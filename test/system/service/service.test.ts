@@ -148,7 +148,7 @@ describe('reveille service under systemd', { skip }, () => {
     const status = await json('service', 'status');
     assert.equal(status.state, 'running');
     assert.ok(Date.parse(status.next_ring) > 0, 'the welcome alarm fires next');
-    await eventually('the welcome alarm rings', async () => /rang {2}welcome/.test(await logs()));
+    await eventually('the welcome alarm fires', async () => /rang {2}welcome/.test(await logs()));
     assert.match(
       await must('service', 'status'),
       /running as process \d+[\s\S]*starts {5}when you log in[\s\S]*version/,
@@ -178,10 +178,10 @@ describe('reveille service under systemd', { skip }, () => {
     assert.equal(await neoOf(), '');
     await delay(5000);
     await system.boot();
-    const line = await eventually('it rings', async () => /.*rang .*while nobody was there.*/.exec(await logs())?.[0]);
+    const line = await eventually('it fires', async () => /.*rang .*while nobody was there.*/.exec(await logs())?.[0]);
     assert.match(line, /\d s( \d+ ms)? late: Reveille was not running/);
     const { since } = await json('service', 'status');
-    const firedAt = await eventually('it is on record', async () => {
+    const firedAt = await eventually('it is recorded', async () => {
       const found = (await must('log', '--json')).split('\n').find((one) => one.includes('while nobody was there'));
       return found && (JSON.parse(found).at as string);
     });
@@ -236,15 +236,18 @@ describe('reveille service under systemd', { skip }, () => {
       (await system.run('env', SYSTEM_BUS, 'systemd-inhibit', '--list', '--no-pager')).stdout;
     const isHeld = async () => /Reveille .*sleep:idle:handle-lid-switch/.test(await isInhibited());
     await must('alarm', 'set', 'held awake for', '--in', '8s', '--wake-computer');
-    await eventually('it is held', isHeld);
+    await eventually('the inhibitor is active', isHeld);
     const holder = /^Reveille +\d+ +\S+ +(\d+)/m.exec(await isInhibited())![1]!;
     await system.run('kill', '-9', holder);
-    await eventually('another holds', async () => (await isHeld()) && !(await isInhibited()).includes(` ${holder} `));
+    await eventually(
+      'another inhibitor is active',
+      async () => (await isHeld()) && !(await isInhibited()).includes(` ${holder} `),
+    );
     const pid = await mainPid();
     await system.run('kill', '-9', String(pid));
-    await eventually('nothing holds', async () => !(await isHeld()));
-    await eventually('it is held again', isHeld);
-    await eventually('it is let go', async () => !(await isHeld()));
+    await eventually('no inhibitor is active', async () => !(await isHeld()));
+    await eventually('the inhibitor is active again', isHeld);
+    await eventually('the inhibitor is released', async () => !(await isHeld()));
     assert.match(await logs(), /rang .*held awake for[\s\S]*The message: "held awake for"/, 'the agent has answered');
   });
 
@@ -260,7 +263,7 @@ describe('reveille service under systemd', { skip }, () => {
     await refuses('latest', /^error: the registry http:\/\/127\.0\.0\.1:4873 cannot be reached \(ECONNREFUSED\), so /);
     for (const version of ['0.1.5', '0.2.0'] as const) await pack(version);
     void system.run(process.execPath, REGISTRY, registry, String(REGISTRY_PORT));
-    await eventually('the registry is there', () => existsSync(join(registry, 'listening')));
+    await eventually('the registry answers', () => existsSync(join(registry, 'listening')));
     await refuses('9.9.9', /^error: the registry has no reveille@9\.9\.9; .*npm view reveille versions/);
     const wrong = join(registry, 'reveille-0.2.0.tgz.wrong');
     writeFileSync(wrong, '');
@@ -295,7 +298,7 @@ describe('reveille service under systemd', { skip }, () => {
     const file = await pack('0.6.0');
     writeFileSync(`${file}.slow`, '');
     const cut = system.reveille('upgrade', '0.6.0');
-    await eventually('half of it has come', () => existsSync(`${file}.begun`));
+    await eventually('half of it has arrived', () => existsSync(`${file}.begun`));
     await system.run('pkill', '-9', '-f', 'reveille.mjs upgrade|npm install');
     await cut;
     rmSync(`${file}.slow`);
@@ -320,7 +323,7 @@ describe('reveille service under systemd', { skip }, () => {
     void system.run(process.execPath, REGISTRY, registry, String(REGISTRY_PORT));
     writeFileSync(join(system.person, 'slow'), '');
     const cut = system.reveille('upgrade');
-    await eventually('the doctor looks', () => existsSync(join(system.person, 'doctoring')));
+    await eventually('the doctor runs its checks', () => existsSync(join(system.person, 'doctoring')));
     assert.match((await system.reveille('upgrade')).stderr, /another upgrade is at work, as process \d+/);
     await must('alarm', 'set', 'acknowledged by the new one', '--in', '1h');
     await system.run('pkill', '-9', '-f', 'reveille.mjs (upgrade|doctor)');

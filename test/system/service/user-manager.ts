@@ -173,7 +173,7 @@ export async function startUserManager(owner: Owner, folder: string): Promise<Us
       }
     });
   });
-  await eventually('the namespaces are there', () => {
+  await eventually('the namespaces exist', () => {
     if (outer.exitCode !== null) throw new Error(`unshare ended: ${output}`);
     return existsSync(join(folder, 'ready'));
   });

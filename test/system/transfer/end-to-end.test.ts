@@ -78,7 +78,7 @@ test('alarms set on SQLite fire once from PostgreSQL, after a kill -9 during a d
   };
   await set('rang before', { delay_seconds: 1 });
   const hanging = await set('hang, then ring', { delay_seconds: 1 });
-  await eventually('one has rung and one hangs', () => router.wakes.length === 1 && router.hanging === 1);
+  await eventually('one has fired and one hangs', () => router.wakes.length === 1 && router.hanging === 1);
   for (let n = 0; n < 20; n++) await set(`due while it moves ${n} \u0000 `, { delay_seconds: 1 + n / 20 });
   await set('due afterwards', { delay_seconds: 6, payload: new RawJson('{"n":12345678901234567890,"f":1.0}') });
   const quiet = await set('cancelled', { delay_seconds: 3 });

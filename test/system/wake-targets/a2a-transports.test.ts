@@ -21,7 +21,7 @@ async function start(t: TestContext, agent: A2aServer, path = '') {
 async function wakeAndEndTask(agent: A2aServer, bench: Awaited<ReturnType<typeof startTargetBench>>) {
   const { json, text } = await bench.wake('alice', { conversation_id: 'daily' });
   assert.ok(json.data, text);
-  return await eventually('the turn is over', async () => {
+  return await eventually('the turn has ended', async () => {
     agent.finish();
     bench.clock.advance(10_000);
     const found = (await bench.turns('alice')).turns.find(({ id }) => id === json.data.turn_id);

@@ -24,7 +24,7 @@ async function start(t: TestContext, spec: object = {}) {
 /** Wakes, and advances the pauses between polls until the turn has ended. */
 async function wakeAndPoll(bench: TargetBench, meanwhile: () => void = () => {}) {
   const { json } = await bench.wake('alice');
-  return await eventually('the turn is over', async () => {
+  return await eventually('the turn has ended', async () => {
     meanwhile();
     bench.clock.advance(10_000);
     const found = (await bench.turns('alice')).turns.find(({ id }) => id === json.data.turn_id);
@@ -112,14 +112,14 @@ describe('a2a', () => {
     const { agent, bench } = await start(t);
     agent.begins = 'TASK_STATE_WORKING';
     const { json } = await bench.wake('alice');
-    await eventually('the task is asked about', () => {
+    await eventually('the task is polled', () => {
       bench.clock.advance(600);
       return agent.seen.some(({ path }) => path.startsWith('/tasks/'));
     });
     await bench.close();
     const next = await startTargetBench(t, bench);
     agent.become('TASK_STATE_COMPLETED', 'done while you were away');
-    const turn = await eventually('the turn is over', async () => {
+    const turn = await eventually('the turn has ended', async () => {
       next.clock.advance(10_000);
       const found = (await next.turns('alice')).turns.find(({ id }) => id === json.data.turn_id);
       return found?.finished_at !== undefined && found;

@@ -83,7 +83,7 @@ test('a router that is killed again and again loses no wake and runs none twice'
     return unacknowledged.size === 0;
   });
 
-  const { turns, counts } = await eventually('all turns are over', async () => {
+  const { turns, counts } = await eventually('all turns have ended', async () => {
     const { json } = await client.admin('GET', '/alice/turns?limit=100');
     const list = json.data as unknown as MachineTurnList;
     return list.turns.every(({ finished_at }) => finished_at !== undefined) && list;

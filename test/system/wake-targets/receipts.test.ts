@@ -68,7 +68,7 @@ test('the next router delivers the turn reports that one router could not', asyn
   const home = homeWithClaude(t);
   const firstRouter = startTargets(t, home, () => undefined);
   await firstRouter.wake();
-  await eventually('the turn is over', () => firstRouter.targets.store.counts('alice').done === 1);
+  await eventually('the turn has ended', () => firstRouter.targets.store.counts('alice').done === 1);
   await firstRouter.targets.close();
   const { taken, url } = await startReceiver(t);
   startTargets(t, home, () => url);

@@ -96,7 +96,7 @@ describe('a router that is killed while a turn runs', () => {
     const { pid } = await onRecord(killed, answer.json.data.turn_id!);
     await killed.die('SIGKILL');
     process.kill(pid, 'SIGKILL');
-    await eventually('the program is gone', () => !isAlive(pid));
+    await eventually('the program has ended', () => !isAlive(pid));
     behave(killed.home);
     const bench = await startTargetBench(t, killed);
     const turn = await bench.turn('alice', answer.json.data.turn_id!, 'unknown');

@@ -43,7 +43,7 @@ describe('programs that run for a turn', () => {
     assert.equal(turn.status, 'done', turn.error);
     assert.match(turn.reply ?? '', /^heard \d+ bytes$/);
     assert.ok(grown < 64 * 1024 * 1024, `${grown} bytes`);
-    await eventually('nothing is left of the run', () => readdirSync(join(bench.dataDir, 'runs')).length === 0);
+    await eventually('no process of the run remains', () => readdirSync(join(bench.dataDir, 'runs')).length === 0);
   });
 
   test('one that writes without end is ended', async (t) => {
@@ -178,7 +178,7 @@ describe('programs that run for a turn', () => {
     await bench.put('alice', claude(bench.work));
     assert.equal((await bench.wakeToEnd('alice')).reply, 'left');
     const pid = Number(readFileSync(child, 'utf8'));
-    await eventually('it is gone', () => !isAlive(pid));
+    await eventually('it has ended', () => !isAlive(pid));
   });
 });
 
@@ -189,7 +189,7 @@ describe('presets of a user', () => {
     bin: 'plain',
     install: 'it is in bin/',
     new: { stdin: ['<args>'] },
-    text: 'bare',
+    words: 'bare',
     reads: 'plain-text',
   };
 
@@ -201,7 +201,7 @@ describe('presets of a user', () => {
     assert.deepEqual([turn.status, turn.reply], ['done', 'plainly heard 21 bytes']);
     assert.equal(callsIn(bench.home)[0]!.stdin, 'good morning\n\n{"a":1}');
     // A change applies at once.
-    writeFileSync(join(bench.presets, 'mine.json'), JSON.stringify({ ...own, text: 'framed' }));
+    writeFileSync(join(bench.presets, 'mine.json'), JSON.stringify({ ...own, words: 'framed' }));
     await bench.wakeToEnd('alice');
     assert.match(callsIn(bench.home)[1]!.stdin!, /^An alarm that you set earlier has rung/);
   });
