@@ -58,7 +58,7 @@ describe('the retry ladder', () => {
     );
   });
 
-  test('the ledger and the wake mark a wake as unattended by chronosd when it is late by a second or more', async (t) => {
+  test('the ledger and the wake give the reason for a lateness of a second or more', async (t) => {
     const bench = await createBench(t, { config, idle: true });
     const slept = await bench.set({ kind: 'once', delay_seconds: 60 });
     const missed = await bench.set({ kind: 'once', delay_seconds: 60, max_lateness_seconds: 5 });

@@ -26,7 +26,7 @@ async function query(uri: string, text: string) {
 
 const fillSome = (store: Parameters<typeof fill>[0]) => fillMany(store, 10);
 
-test('after an abort during the copy, the file is in use again and the database stays closed, though no one queried it', async (t) => {
+test('after an abort during the copy, the file is in use again and the database stays closed, without a query', async (t) => {
   const bench = await filledWorkbench(t, server, fill);
   const wanted = await using(openSqlite(bench.path), contentsOf);
   await assert.rejects(

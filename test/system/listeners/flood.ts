@@ -1,5 +1,5 @@
 /**
- * `node test/doors/flood.ts [program]`: the cost of hostile connections for a chronosd, and the latency of a
+ * `node test/system/listeners/flood.ts [program]`: the cost of hostile connections for a chronosd, and the latency of a
  * well-behaved client meanwhile. Prints a row of Markdown for each flood. `program` is the `reveille` to measure, so
  * that an older version can be compared with this one.
  */

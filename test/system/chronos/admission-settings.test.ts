@@ -1,4 +1,4 @@
-/** Each setting of a bound reaches its bound, and each refusal its metric; http-floods tests the bounds themselves. */
+/** Each setting of a bound reaches its bound, and each refusal its metric; http-admission tests the bounds themselves. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { type ChronosClient, createChronosClient, holdPrincipal } from '../../../src/chronos/client.ts';
