@@ -29,11 +29,11 @@ const RELEASE = new RegExp(
     'end-to-end/up-frozen',
     'contract/(?:cron-oracle|receipt-vectors|second-verifier)',
     'fault/(?:chaos|checker|rail-attack|red-team|simulation)',
-    'system/(?:backup|deploy|drift|integrations|package|pages|public-listener|python-client|separation|service|site)',
+    'system/(?:backup|deploy|drift|integrations|package|pages|public-listener|python-client|isolation|service|site)',
     'system/(?:transfer|wake-targets)',
-    'system/(?:chronometric/inspector|chronos-mcp/misfortune|doors/json|executor/kill-matrix)',
+    'system/(?:chronometric/inspector|chronos-mcp/misfortune|listeners/json|executor/kill-matrix)',
     'system/console/(?:fleet|hostile|passkeys|push)',
-    'system/(?:mcp-host/conformance|postgres/(?:outage|spread|together))',
+    'system/(?:mcp-host/conformance|postgres/(?:outage|reshard|together))',
   ].join('|')})\\b`,
 );
 

@@ -1,6 +1,6 @@
 /**
- * What a person sees when they are asked, in a real terminal of two sizes, for calls that try to show something else.
- * After an intended change of the screen: `npm run approval-screens` writes the golden files anew.
+ * The approval screen in a real terminal of two sizes, for calls that try to disguise themselves. After an intended
+ * change of the screen, `npm run approval-screens` rewrites the golden files.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -12,13 +12,13 @@ import { BENIGN, CASES, COMMANDS, type HostileCase } from './cases.ts';
 import { framed, MORE, openScreens, PROMPT, type Screens, SIZES, steady } from './screens.ts';
 
 const isMarked = (row: string) => /^ {2}\|(?: |! |\+ )/.test(row);
-/** A remark of ours that only some questions have; it names code points and nothing else. */
+/** A remark of the program that only some questions have; it names code points and nothing else. */
 const CAREFUL = /^(?:Careful: some characters only| {4}(?:[a-z (),;]|U\+[0-9A-F]{4,6}|\\u\{…\})+\.?)/;
 
-/** The emulator leaves the blanks at the end of a row out. */
+/** The emulator omits the blanks at the end of a row. */
 const withoutBlanks = (text: string) => text.replaceAll(' ', '');
 
-/** The command on lines of a screen, without the marks and breaks of the layout, and without blanks. */
+/** The command on lines of a screen, without the layout's marks and breaks, and without blanks. */
 function commandIn(rows: readonly string[]): string {
   const from = rows.indexOf('Command, whole:') + 1;
   const lines = rows.slice(from).filter((row) => !MORE.test(row) && !/^Approve\?|^$/.test(row));
@@ -29,24 +29,24 @@ type Seen = { readonly id: string; readonly rows: string[]; readonly all: string
 
 describe('the approval screen', { skip: needs('script') }, () => {
   let screens: Screens;
-  /** The lines of ours, by the width of the terminal, as harmless calls have them. */
+  /** The program's own lines, by the width of the terminal, as harmless calls have them. */
   const own = new Map<number, Set<string>>();
 
-  async function look(hostile: HostileCase, id: string, size: Size): Promise<Seen> {
+  async function capture(hostile: HostileCase, id: string, size: Size): Promise<Seen> {
     const watched = await screens.open(hostile, id, size);
     const seen = { id, rows: watched.rows(), all: watched.all(), wrapped: watched.wrapped() };
     await watched.end();
     return seen;
   }
-  const lookAtBoth = async (hostile: HostileCase) => {
+  const captureBothSizes = async (hostile: HostileCase) => {
     const id = await screens.submit(hostile);
-    return Promise.all(SIZES.map(async (size) => ({ size, ...(await look(hostile, id, size)) })));
+    return Promise.all(SIZES.map(async (size) => ({ size, ...(await capture(hostile, id, size)) })));
   };
 
   before(async () => {
     screens = await openScreens(PROGRAM, PROMPT);
     for (const call of BENIGN)
-      for (const { size, id, all } of await lookAtBoth(call)) {
+      for (const { size, id, all } of await captureBothSizes(call)) {
         const rows = own.get(size.columns) ?? new Set();
         for (const row of steady(all, id)) if (!isMarked(row)) rows.add(row);
         own.set(size.columns, rows);
@@ -56,17 +56,20 @@ describe('the approval screen', { skip: needs('script') }, () => {
 
   for (const hostile of CASES)
     test(`shows what the call does, whatever it hides: ${hostile.name}`, async () => {
-      for (const { size, id, rows, all, wrapped } of await lookAtBoth(hostile)) {
+      for (const { size, id, rows, all, wrapped } of await captureBothSizes(hostile)) {
         const shown = framed(steady(rows, id), size);
         for (const wanted of [...hostile.wants, 'Effect: ', 'Amount:', 'Recipient:'])
           assert.ok(
             rows.some((row) => row.startsWith(wanted)),
             `${JSON.stringify(wanted)} cannot be seen at the prompt:\n${shown}`,
           );
-        assert.deepEqual(wrapped, [], 'the terminal itself has wrapped no line');
+        assert.deepEqual(wrapped, [], 'the terminal itself wraps no line');
         for (const row of steady(all, id)) {
           const isOwn = own.get(size.columns)!.has(row) || CAREFUL.test(row);
-          assert.ok(isMarked(row) || isOwn, `no line of ours, and not marked: ${JSON.stringify(row)}\n${shown}`);
+          assert.ok(
+            isMarked(row) || isOwn,
+            `neither a line of the program nor marked: ${JSON.stringify(row)}\n${shown}`,
+          );
         }
         const file = new URL(`./golden/now/${hostile.name}-${size.columns}x${size.rows}.txt`, import.meta.url);
         assert.equal(shown, readFileSync(file, 'utf8'), 'after an intended change: npm run approval-screens');
@@ -74,7 +77,7 @@ describe('the approval screen', { skip: needs('script') }, () => {
     });
 
   for (const command of COMMANDS)
-    test(`shows a command whole before it takes an answer: ${command.name}`, async () => {
+    test(`shows a whole command before it accepts an answer: ${command.name}`, async () => {
       const id = await screens.submit(command);
       for (const size of SIZES) {
         const watched = await screens.open(command, id, size);
@@ -84,9 +87,12 @@ describe('the approval screen', { skip: needs('script') }, () => {
         const whole = withoutBlanks(`"command": ${command.effect}`);
         assert.equal(commandIn(gist), whole);
         if (command.name === 'curl-pipe-sh') assert.equal(commandIn(rows), whole, 'on the screen of the prompt');
-        assert.deepEqual(wrapped, [], 'the terminal itself has wrapped no line');
+        assert.deepEqual(wrapped, [], 'the terminal itself wraps no line');
         for (const row of steady(all, id).filter((one) => !MORE.test(one)))
-          assert.ok(isMarked(row) || own.get(size.columns)!.has(row), `no line of ours, and not marked: ${row}`);
+          assert.ok(
+            isMarked(row) || own.get(size.columns)!.has(row),
+            `neither a line of the program nor marked: ${row}`,
+          );
         const file = new URL(`./golden/now/${command.name}-${size.columns}x${size.rows}.txt`, import.meta.url);
         assert.equal(
           framed(steady(rows, id), size),
@@ -96,7 +102,7 @@ describe('the approval screen', { skip: needs('script') }, () => {
       }
     });
 
-  test('takes no approval before the last page of a command was shown', async () => {
+  test('accepts no approval before the last page of a command is shown', async () => {
     const blanks = COMMANDS.find(({ name }) => name === 'command-behind-blanks')!;
     const command = { ...blanks, name: 'left-unread' };
     const id = await screens.submit(command);

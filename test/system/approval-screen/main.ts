@@ -1,7 +1,6 @@
 /**
- * Writes what the approval screen shows at its prompt, for each hostile call and size, to `golden/now`; with a program
- * of another version, to `golden/before`: `node test/approval-screen/main.ts [path to bin/reveille.mjs of that
- * version]`.
+ * Writes the approval screen at its prompt, for each hostile call and size, to `golden/now`. With a program of another
+ * version it writes to `golden/before`: `node test/system/approval-screen/main.ts [path to bin/reveille.mjs of that version]`.
  */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { PROGRAM } from '../../../src/cli/home/package-root.ts';

@@ -1,6 +1,4 @@
-/**
- * A passphrase in a real terminal: asked for where it is needed, never on the screen, and twice when it is a new one.
- */
+/** A passphrase in a real terminal: requested when it is needed, never shown, and entered twice when it is new. */
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -21,7 +19,7 @@ const WRONG = 'another horse altogether';
 const SIZE = { columns: 80, rows: 24 };
 const ASKED = /Passphrase of the approver's key:$/;
 
-/** Somebody with an enrolled key in the open. */
+/** A user with an enrolled, unsealed key. */
 async function open(t: TestContext) {
   const folder = temporaryFolder(t);
   const executor = await startedExecutor(t, folder);
@@ -34,11 +32,11 @@ async function open(t: TestContext) {
     REVEILLE_APPROVER_STORE: 'file',
   };
   const home = join(folder, 'home');
-  const run = (words: string[], input = '') => reveille(home, words, { env, input });
+  const run = (args: string[], input = '') => reveille(home, args, { env, input });
   assert.equal((await run(['approver', 'enroll'])).status, 0);
   const here = { ...env, PATH: process.env.PATH ?? '', HOME: home, REVEILLE_HOME: home };
-  const inTerminal = (words: string[]) => {
-    const watched = watchedIn(SIZE, [process.execPath, PROGRAM, ...words], here);
+  const inTerminal = (args: string[]) => {
+    const watched = watchedIn(SIZE, [process.execPath, PROGRAM, ...args], here);
     let isOver = false;
     const end = async () => {
       if (!isOver) await watched.end();
@@ -47,7 +45,7 @@ async function open(t: TestContext) {
     t.after(end);
     return {
       ...watched,
-      /** @returns everything that was on the screen, in one line */
+      /** @returns all text that was on the screen, in one line */
       async seen(): Promise<string> {
         const all = watched.all().join('');
         await end();
@@ -59,31 +57,31 @@ async function open(t: TestContext) {
   return { run, inTerminal, keyFile, ada: callerOf(executor, 'ada') };
 }
 
-/** Not a word of them, neither whole nor as they were being typed. */
+/** No passphrase is shown, neither whole nor while it is typed. */
 function assertHidden(screen: string): void {
   assert.doesNotMatch(screen, /horse|stapled|altogether/);
 }
 
-test('a new passphrase is asked for twice, unseen, and two that differ seal nothing', { skip }, async (t) => {
+test('a new passphrase is entered twice, unseen, and two different entries seal nothing', { skip }, async (t) => {
   const { inTerminal, keyFile } = await open(t);
-  const slip = inTerminal(['approver', 'seal']);
-  await slip.until(/New passphrase:$/);
-  await slip.type(`${PASSPHRASE}\r`, /The same again:$/);
-  await slip.type(`${WRONG}\r`, /the two passphrases differ/);
-  assertHidden(await slip.seen());
+  const sealRun = inTerminal(['approver', 'seal']);
+  await sealRun.until(/New passphrase:$/);
+  await sealRun.type(`${PASSPHRASE}\r`, /The same again:$/);
+  await sealRun.type(`${WRONG}\r`, /the two passphrases differ/);
+  assertHidden(await sealRun.seen());
   assert.match(keyFile(), /"seed"/);
 
   const seal = inTerminal(['approver', 'seal']);
   await seal.until(/New passphrase:$/);
   await seal.type(`${PASSPHRASE}\r`, /The same again:$/);
-  // A slip that is taken back is none.
+  // A corrected typing error is no error.
   await seal.type(`${PASSPHRASE}x\u007f\r`, /Sealed\. Without the passphrase the key in [\s\S]* answers nothing\./);
   assertHidden(await seal.seen());
   assert.match(keyFile(), /"sealed"/);
   assert.doesNotMatch(keyFile(), /"seed"/);
 });
 
-test('a sealed key asks after the yes, unseen; a wrong passphrase approves nothing and is told in a sentence', {
+test('a sealed key asks for its passphrase after the yes, unseen; a wrong passphrase approves nothing and is reported in one sentence', {
   skip,
 }, async (t) => {
   const { run, inTerminal, ada } = await open(t);

@@ -10,10 +10,10 @@ import { HOSTILE_TOOLS, type HostileCase, PLAIN_TOOL, SHELL_TOOL } from './cases
 
 const SERVER = fileURLToPath(new URL('./server.fixture.ts', import.meta.url));
 
-/** How a page of what the call does ends. */
+/** The end of a page of the call's effect. */
 export const MORE = /(?:^|\n)-- \d+ of \d+, Enter for more, q to end --$/;
 
-/** How the screen ends when it asks; 2f1efc1 asked: Approve exactly this call? Type yes: */
+/** The end of the screen at the prompt; 2f1efc1 asked: Approve exactly this call? Type yes: */
 export const PROMPT = /(?:^|\n)(?:Approve\? yes, no, d for details:|Approve exactly this call\? Type yes:)$/;
 
 export const SIZES: readonly Size[] = [
@@ -45,9 +45,11 @@ function manifestIn(folder: string, knowsRecipients: boolean): string {
 }
 
 export type Screens = {
-  /** Hands the call over and waits for nothing. @returns its intent */
+  /** Submits the call without waiting. @returns its intent */
   submit(hostile: HostileCase): Promise<string>;
-  /** Opens the question of an intent in a terminal; resolves at the prompt, behind the last page of what the call does. */
+  /**
+   * Opens the question of an intent in a terminal; resolves at the prompt, after the last page of the call's effect.
+   */
   open(hostile: HostileCase, intentId: string, size: Size): Promise<Watched>;
   /** The same; resolves at the prompt, or at the end of the first page. */
   begin(hostile: HostileCase, intentId: string, size: Size): Promise<Watched>;
@@ -55,8 +57,8 @@ export type Screens = {
 };
 
 /**
- * @param program `bin/reveille.mjs` of the version that is looked at
- * @param prompt how its prompt ends
+ * @param program `bin/reveille.mjs` of the version under test
+ * @param prompt the end of its prompt
  */
 export async function openScreens(
   program: string,
@@ -85,11 +87,11 @@ export async function openScreens(
   executor.stderr!.on('data', (chunk) => {
     log += chunk;
   });
-  const gone = once(executor, 'close');
-  const ready = await Promise.race([once(executor.stdout!, 'data'), gone.then(() => undefined)]);
+  const closed = once(executor, 'close');
+  const ready = await Promise.race([once(executor.stdout!, 'data'), closed.then(() => undefined)]);
   if (!ready) throw new Error(log);
   const { url } = JSON.parse(String(ready[0])) as { url: string };
-  // Each call has a user of its own: one intent of a user is carried out at a time.
+  // Each call has its own user, because one intent of a user executes at a time.
   const envOf = ({ name }: HostileCase) => ({
     ...base,
     NEO_EXECUTOR_URL: url,
@@ -138,7 +140,7 @@ export async function openScreens(
     },
     async close() {
       executor.kill('SIGTERM');
-      await gone;
+      await closed;
       rmSync(folder, { recursive: true, force: true });
     },
   };
@@ -156,10 +158,10 @@ async function settled(url: string, token: string, user: string, id: string): Pr
   }
 }
 
-/** Shorter runs stand in an id by chance. */
+/** Shorter digit sequences occur in an id by chance. */
 const DIGITS = /[0-9a-fA-F:.TZ-]{8,}/g;
 
-/** The rows without what is another one each time: ids, digests and instants. */
+/** The rows without the values that differ in each run: ids, digests and times. */
 export function steady(rows: readonly string[], intentId: string): string[] {
   const isInstant = (run: string) => /^(?:\d{4}-)?[\d:.TZ-]*(?:\d\d:\d\d|\d{4}-\d\d-\d\d)[\d:.TZ-]*$/.test(run);
   return rows.map((row) =>
@@ -174,7 +176,7 @@ export function steady(rows: readonly string[], intentId: string): string[] {
   );
 }
 
-/** A screen as a file: its rows between bars, so that blanks can be seen. */
+/** A screen as a file: its rows between bars, so that blanks are visible. */
 export function framed(rows: readonly string[], { columns }: Size): string {
   const edge = `+${'-'.repeat(columns)}+`;
   return `${[edge, ...rows.map((row) => `|${row}`), edge].join('\n')}\n`;

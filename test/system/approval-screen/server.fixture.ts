@@ -1,6 +1,4 @@
-/**
- * An MCP server over stdio whose descriptions, answers and names of tools try to pass for lines of the approval screen.
- */
+/** An MCP server over stdio whose descriptions, answers and tool names imitate lines of the approval screen. */
 import { createInterface } from 'node:readline';
 import { HOSTILE_TOOLS, PLAIN_TOOL, SHELL_TOOL } from './cases.ts';
 

@@ -1,4 +1,4 @@
-/** A backup while alarms are set and ring; restored elsewhere; killed, out of room, and with files that are none. */
+/** A backup while alarms are set and fire; restored elsewhere; killed; on a full disk; and with invalid files. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -36,27 +36,27 @@ before(() => {
   env = { REVEILLE_BACKUP_PASSPHRASE_FILE: file };
 });
 
-/** Sets alarms one after another until it is told to stop; half of them ring while that goes on. */
+/** Sets alarms one after another until it is stopped; half of them fire meanwhile. */
 function setAlarms({ client }: Installation) {
   const acknowledged: string[] = [];
   let isOver = false;
-  const one = async (lane: number) => {
+  const one = async (loop: number) => {
     for (let n = 0; !isOver; n++) {
-      const wish = { kind: 'once', label: `${lane}-${n}`, delay_seconds: n % 2 === 0 ? 1 : 6 } as const;
-      const { id } = await client.createAlarm({ ...wish, wake_message: `alarm ${lane}-${n}.` });
+      const request = { kind: 'once', label: `${loop}-${n}`, delay_seconds: n % 2 === 0 ? 1 : 6 } as const;
+      const { id } = await client.createAlarm({ ...request, wake_message: `alarm ${loop}-${n}.` });
       acknowledged.push(id);
       await delay(4);
     }
   };
-  const lanes = Promise.all([0, 1].map(one));
+  const loops = Promise.all([0, 1].map(one));
   const stop = () => {
     isOver = true;
-    return lanes;
+    return loops;
   };
   return { acknowledged, stop };
 }
 
-/** Every string and key of the home's files that opens something. */
+/** Every string and key in the home's files that grants access. */
 function secretsIn(home: string): string[] {
   const names = ['secrets.json', 'executor-secrets.json', 'executor-admin.json'];
   const values = names.flatMap((name) => Object.values(JSON.parse(readFileSync(join(home, name), 'utf8')) as object));
@@ -68,36 +68,36 @@ const formsOf = (secret: string) => {
   return [Buffer.from(secret), ...raw, ...raw.map((bytes) => Buffer.from(bytes.toString('base64').slice(0, 40)))];
 };
 
-describe('reveille backup while alarms are set and ring', () => {
-  let house: Installation;
+describe('reveille backup while alarms are set and fire', () => {
+  let installation: Installation;
   let agent: Awaited<ReturnType<typeof startAgent>>;
   let file: string;
   let begun: string[];
 
   before(async () => {
-    house = await startInstallation(owner);
+    installation = await startInstallation(owner);
     agent = await startAgent(owner);
-    await house.run('machine', 'put', '--provider', 'http', '--url', agent.url);
-    const load = setAlarms(house);
-    await eventually('alarms ring', () => agent.turns.length > 20);
+    await installation.run('machine', 'put', '--provider', 'http', '--url', agent.url);
+    const load = setAlarms(installation);
+    await eventually('alarms fire', () => agent.turns.length > 20);
     begun = [...load.acknowledged];
     file = join(folder, 'under-load.backup');
-    const { status, stderr } = await reveilleProcess(house.home.path, ['backup', file, '--json'], { env });
+    const { status, stderr } = await reveilleProcess(installation.home.path, ['backup', file, '--json'], { env });
     assert.equal(status, 0, stderr);
     await load.stop();
     assert.ok(load.acknowledged.length > begun.length, 'alarms were set while the backup was made');
-    await house.chronos.close();
-    await house.router.close();
+    await installation.chronos.close();
+    await installation.router.close();
   });
 
-  test('restored elsewhere, no acknowledged alarm is lost, and all ring', async (t) => {
+  test('a home restored elsewhere has every acknowledged alarm, and all of them fire', async (t) => {
     const home = join(folder, 'elsewhere');
-    const { status, stderr } = await reveille(house.home.path, ['restore', file, '--home', home], { env });
+    const { status, stderr } = await reveille(installation.home.path, ['restore', file, '--home', home], { env });
     assert.equal(status, 0, stderr);
     assert.match(stderr, /every alarm rings twice/);
     const restored = await startInstallation(owner, home);
     const left = new Set(begun);
-    await eventually('every alarm that was acknowledged before has rung', async () => {
+    await eventually('every previously acknowledged alarm has fired', async () => {
       for (const id of left) {
         const { status: state } = await restored.client.getAlarm(id);
         if (state !== 'fired') return false;
@@ -112,16 +112,16 @@ describe('reveille backup while alarms are set and ring', () => {
     assert.match(again, /in use by|is not empty/);
   });
 
-  test('no secret can be read in the file, which only its owner can open', () => {
+  test('no secret is readable in the file, and only its owner can open it', () => {
     const bytes = readFileSync(file);
     assert.equal(statSync(file).mode & 0o777, 0o600);
-    const secrets = secretsIn(house.home.path);
+    const secrets = secretsIn(installation.home.path);
     assert.ok(secrets.length >= 9);
     for (const form of secrets.flatMap(formsOf)) assert.ok(!bytes.includes(form));
     assert.ok(!bytes.includes('SQLite format') && !bytes.includes('wake_message'));
   });
 
-  test('--check says what is in it, with schema versions and sums', async () => {
+  test('--check reports the content, with schema versions and checksums', async () => {
     const { status, stdout } = await reveille(folder, ['backup', '--check', file, '--json'], { env });
     assert.equal(status, 0);
     const found = JSON.parse(stdout);
@@ -132,7 +132,7 @@ describe('reveille backup while alarms are set and ring', () => {
     assert.ok(!found.files.some(({ path }: { path: string }) => /run\.json|\.lock$|-wal$|approver/.test(path)));
   });
 
-  test('a damaged, cut off or foreign file, a wrong passphrase and a newer version write nothing', async () => {
+  test('a damaged, truncated or foreign file, a wrong passphrase and a newer version write nothing', async () => {
     const bytes = readFileSync(file);
     const target = join(folder, 'nothing');
     const wrong = join(folder, 'wrong-passphrase');
@@ -148,13 +148,13 @@ describe('reveille backup while alarms are set and ring', () => {
       ['newer', Buffer.from(bytes.toString('latin1').replace('backup/1', 'backup/2'), 'latin1'), /newer Reveille/],
       ['whole', bytes, /the passphrase is not the one/, wrong],
     ];
-    for (const [name, content, says, passphrase] of cases) {
+    for (const [name, content, message, passphrase] of cases) {
       const path = join(folder, name);
       writeFileSync(path, content);
       const given = passphrase === undefined ? env : { REVEILLE_BACKUP_PASSPHRASE_FILE: passphrase };
       const { status, stderr } = await reveille(folder, ['restore', path, '--home', target], { env: given });
       assert.equal(status, 1, `${name}: ${stderr}`);
-      assert.match(stderr, says, name);
+      assert.match(stderr, message, name);
       assert.equal(stderr.trimEnd().split('\n').length, 1);
       assert.ok(!existsSync(target) && !readdirSync(folder).some((entry) => entry.startsWith('nothing')), name);
     }
@@ -166,20 +166,20 @@ describe('reveille backup of a home at rest', () => {
 
   before(async () => {
     home = join(folder, 'resting');
-    const house = await startInstallation(owner, home);
-    await house.chronos.close();
-    await house.router.close();
+    const installation = await startInstallation(owner, home);
+    await installation.chronos.close();
+    await installation.router.close();
     mkdirSync(join(home, 'neo', 'workspace'), { recursive: true });
     writeFileSync(join(home, 'neo', 'workspace', 'large'), randomBytes(24 * 1024 * 1024));
     const workspace = join(home, 'neo', 'workspace');
     symlinkSync('./large', join(workspace, 'link'));
     symlinkSync(join(home, 'neo'), join(workspace, 'absolute'));
-    // A restore refuses what leads out of the home, so a backup has no such link.
+    // A restore refuses links that lead out of the home, so a backup has none.
     symlinkSync('/etc/hostname', join(workspace, 'outside'));
     writeFileSync(join(home, 'config.yaml'), `NEO_DATA_DIR: ${join(home, 'neo')}\nREVEILLE_LOG: warn\n`);
   });
 
-  test('killed in the middle it leaves nothing under its name, and the next one clears up', async () => {
+  test('a killed backup leaves no file under its name, and the next one cleans up', async () => {
     const file = join(folder, 'killed.backup');
     const child = spawn(process.execPath, [PROGRAM, 'backup', file], {
       env: { PATH: process.env.PATH, HOME: folder, REVEILLE_HOME: home, ...env },
@@ -211,25 +211,25 @@ describe('reveille backup of a home at rest', () => {
     assert.match(restored.stderr, /NEO_DATA_DIR.*was made a remark/);
   });
 
-  test('without room it says so and leaves nothing', async () => {
+  test('on a full disk the backup says so and leaves nothing', async () => {
     const file = join(folder, 'no-room.backup');
     const command = `ulimit -f 4096; exec "${process.execPath}" "${PROGRAM}" backup "${file}"`;
     const child = spawn('bash', ['-c', command], {
       env: { PATH: process.env.PATH, HOME: folder, REVEILLE_HOME: home, ...env },
       stdio: ['ignore', 'ignore', 'pipe'],
     });
-    let said = '';
+    let output = '';
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      said += text;
+      output += text;
     });
     const status = await new Promise((resolve) => child.once('close', resolve));
     assert.equal(status, 1);
-    assert.match(said, /was not made: there is no room left for it .*nothing was left behind: make room/);
+    assert.match(output, /was not made: there is no room left for it .*nothing was left behind: make room/);
     assert.ok(!readdirSync(folder).some((entry) => entry.startsWith('no-room')));
     assert.ok(!readdirSync(home).some((entry) => entry.startsWith('.backup')));
   });
 
-  test('a home of a newer version, a full home, a short passphrase and a file within the home are refused', async () => {
+  test('a home of a newer version, a non-empty home, a short passphrase and a file within the home are refused', async () => {
     const newer = join(folder, 'newer-home');
     const file = join(folder, 'newer.backup');
     truncateSync(join(home, 'neo', 'workspace', 'large'), 0);
@@ -255,11 +255,11 @@ describe('reveille backup of a home at rest', () => {
     assert.match(unasked.stderr, /name a file with REVEILLE_BACKUP_PASSPHRASE_FILE/);
     const inside = await reveille(home, ['backup', join(home, 'x.backup')], { env });
     assert.match(inside.stderr, /would lie in what it is a copy of/);
-    const nobody = await reveille(join(folder, 'no-home'), ['backup', join(folder, 'n.backup')], { env });
-    assert.match(nobody.stderr, /there is no installation in/);
+    const withoutHome = await reveille(join(folder, 'no-home'), ['backup', join(folder, 'n.backup')], { env });
+    assert.match(withoutHome.stderr, /there is no installation in/);
   });
 
-  test("the approver's key is in it only when that is asked for, and never written over", async () => {
+  test("the approver's key is included only on request, and is never overwritten", async () => {
     const person = { ...env, REVEILLE_APPROVER_DIR: join(folder, 'approver'), REVEILLE_APPROVER_STORE: 'file' };
     const key = join(folder, 'approver', 'approver.json');
     const { loadOrMakeApprover } = await import('../../../src/cli/approver/approver-key.ts');
@@ -267,11 +267,11 @@ describe('reveille backup of a home at rest', () => {
     const keyed = join(folder, 'keyed.backup');
     await reveille(home, ['backup', keyed, '--with-approver-key'], { env: person });
     const other = { ...person, REVEILLE_APPROVER_DIR: join(folder, 'approver-elsewhere') };
-    const words = (to: string) => ['restore', keyed, '--home', join(folder, to), '--with-approver-key'];
-    await reveille(home, words('keyed-1'), { env: other });
+    const args = (to: string) => ['restore', keyed, '--home', join(folder, to), '--with-approver-key'];
+    await reveille(home, args('keyed-1'), { env: other });
     const copied = join(folder, 'approver-elsewhere', 'approver.json');
     assert.equal(readFileSync(copied, 'utf8'), readFileSync(key, 'utf8'));
-    const { stderr } = await reveille(home, words('keyed-2'), { env: other });
+    const { stderr } = await reveille(home, args('keyed-2'), { env: other });
     assert.match(stderr, /there is another one at/);
     assert.ok(!existsSync(join(folder, 'keyed-2', 'approver.json')));
   });

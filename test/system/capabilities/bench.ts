@@ -1,4 +1,4 @@
-/** The capabilities that ship with the executor, started as it starts them, behind the walls of this computer. */
+/** The bundled capabilities of the executor, started as the executor starts them, in the sandbox of this computer. */
 import { mkdirSync } from 'node:fs';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -37,7 +37,7 @@ const callerOf = (pool: ServerPool) => async (name: string, args: Record<string,
   return { isError: result.isError, text: textOf(result), data: result.structuredContent };
 };
 
-/** Neo's manifest that ships, without walls. */
+/** The bundled manifest of Neo, without a sandbox. */
 export async function openNeo(t: TestContext, variables: Record<string, string> = {}) {
   const dataDir = temporaryFolder(t);
   const own = { PATH: process.env.PATH, HOME: dataDir, NEO_WORKSPACE: dataDir, NEO_TOOL_OUTPUT: dataDir };
@@ -50,7 +50,7 @@ export async function openNeo(t: TestContext, variables: Record<string, string> 
   return { pool, call: callerOf(pool) };
 }
 
-/** @param variables more of what the executor has */
+/** @param variables further variables of the executor */
 export async function openCapabilities(
   t: TestContext,
   { mode = 'auto', variables = {} }: { mode?: IsolationMode; variables?: Record<string, string> } = {},

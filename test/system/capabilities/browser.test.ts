@@ -6,7 +6,7 @@ import { temporaryFolder } from '../../support/temporary.ts';
 import { lacks } from '../../support/tools.ts';
 import { openNeo, site } from './bench.ts';
 
-/** The browser of the manifest that ships, with these folders on the PATH. */
+/** The browser of the bundled manifest, with these folders on the PATH. */
 async function open(t: TestContext, path: string, allow = '') {
   const { pool, call } = await openNeo(t, { PATH: path, NEO_FETCH_ALLOW: allow });
   return {
@@ -15,23 +15,23 @@ async function open(t: TestContext, path: string, allow = '') {
   };
 }
 
-test('the browser is off where server or browser is not found, and says what to install', async (t) => {
+test('the browser is disabled where server or browser is missing, and the message says what to install', async (t) => {
   const { pool } = await open(t, '/nowhere');
   const why = () => pool.off().find(({ alias }) => alias === 'browser')?.why;
   assert.equal(why(), 'there is no program playwright-mcp; npm install --global @playwright/mcp@0.0.83');
   const folder = temporaryFolder(t);
   writeFileSync(join(folder, 'playwright-mcp'), '#!/bin/sh\n', { mode: 0o755 });
   const half = await open(t, folder);
-  const said = half.pool.off().find(({ alias }) => alias === 'browser')?.why ?? '';
-  assert.match(said, /^there is no program chromium or .*; install Chromium$/);
+  const output = half.pool.off().find(({ alias }) => alias === 'browser')?.why ?? '';
+  assert.match(output, /^there is no program chromium or .*; install Chromium$/);
 });
 
-test('the server gets a clean environment, a profile in memory, and a proxy for everything', async (t) => {
+test('the server gets a clean environment, a profile in memory, and a proxy for all requests', async (t) => {
   const folder = temporaryFolder(t);
   const bin = join(folder, 'bin');
   mkdirSync(bin);
   const seen = join(folder, 'seen.json');
-  // A stand-in that writes down how it was started, and is no MCP server.
+  // A stand-in that records how it was started, and is not an MCP server.
   const script = `#!${process.execPath}\nconst fs = require('node:fs');\nconst config = process.argv[process.argv.indexOf('--config') + 1];\nfs.writeFileSync(${JSON.stringify(seen)}, JSON.stringify({ args: process.argv.slice(2), env: process.env, cwd: process.cwd(), config: JSON.parse(fs.readFileSync(config)) }));\n`;
   for (const name of ['playwright-mcp', 'chromium']) {
     writeFileSync(join(bin, name), script);
@@ -52,10 +52,10 @@ test('the server gets a clean environment, a profile in memory, and a proxy for 
     [proxy.bypass, executablePath, config.browser.isolated],
     ['<-loopback>', join(bin, 'chromium'), true],
   );
-  assert.equal(existsSync(cwd), false, 'the profile is gone');
+  assert.equal(existsSync(cwd), false, 'the profile is removed');
 });
 
-test('a page in a real browser reaches nothing of this computer, whatever it says and does', async (t) => {
+test('a page in a real browser reaches nothing on this computer, whatever it says and does', async (t) => {
   const { PATH = '' } = process.env;
   let secrets = 0;
   const secret = await site(t, (_, response) => {
@@ -88,8 +88,8 @@ test('a page in a real browser reaches nothing of this computer, whatever it say
     'file:///etc/passwd',
     `http://127.0.0.1:${page}/away`,
   ]) {
-    const said = await call('browser_navigate', { url });
-    assert.doesNotMatch(said, /root:|\bsecret\b(?!.*allow)/, url);
+    const output = await call('browser_navigate', { url });
+    assert.doesNotMatch(output, /root:|\bsecret\b(?!.*allow)/, url);
   }
   assert.equal(secrets, 0);
   t.diagnostic(`13 ways, ${secrets} got through`);

@@ -1,4 +1,4 @@
-/** What hostile repositories, links and arguments get out of the git tools: nothing. */
+/** Hostile repositories, links and arguments obtain nothing from the git tools. */
 import assert from 'node:assert/strict';
 import { readdirSync } from 'node:fs';
 import { type TestContext, test } from 'node:test';
@@ -19,10 +19,10 @@ import {
 } from './hostile-git.ts';
 
 const BY_CHANCE = rounds(40, 1000);
-/** Of the attempts by hand, each or every second. */
+/** Of the hand-written attempts: each, or every second. */
 const STEP = rounds(2, 1);
 
-/** @returns what got through, in words */
+/** @returns a description of each attempt that succeeded */
 async function tryOut(site: Site, template: string, { prepare, jobs = () => usualJobs() }: Attempt) {
   const at = freshRepository(site, template);
   prepare?.(at, site);
@@ -31,8 +31,8 @@ async function tryOut(site: Site, template: string, { prepare, jobs = () => usua
   const through: string[] = [];
   if (pictureOf(site.outside) !== before) through.push('a file outside was written');
   if (readdirSync(site.marks).length > 0) through.push('a program ran');
-  const said = answers.find(({ text }) => text.includes(site.canary) || text.includes('a request was made'));
-  if (said) through.push(`an answer has the canary: ${said.text.slice(0, 300)}`);
+  const leak = answers.find(({ text }) => text.includes(site.canary) || text.includes('a request was made'));
+  if (leak) through.push(`an answer has the canary: ${leak.text.slice(0, 300)}`);
   if (holdsCanary(at, site.canary)) through.push('the canary was staged');
   return { through, calls: answers.length, done: answers.filter(({ ok }) => ok).length };
 }
@@ -41,7 +41,7 @@ async function campaign(t: TestContext, attemptsOf: (site: Site) => Attempt[]) {
   const site = makeSite(temporaryFolder(t));
   const template = await makeTemplate(site);
   const plain = await tryOut(site, template, { name: 'nothing is spoilt' });
-  assert.equal(plain.done, plain.calls, 'the tools work where nothing is spoilt');
+  assert.equal(plain.done, plain.calls, 'the tools work in an intact repository');
   const attempts = attemptsOf(site);
   let [calls, done] = [0, 0];
   const through: string[] = [];
@@ -56,13 +56,13 @@ async function campaign(t: TestContext, attemptsOf: (site: Site) => Attempt[]) {
   return attempts.length;
 }
 
-test('hostile repositories, links and arguments by hand reach nothing outside the workspace', async (t) => {
+test('hand-written hostile repositories, links and arguments reach nothing outside the workspace', async (t) => {
   const first = diceOf(t)(STEP);
   const tried = await campaign(t, (site) => attemptsByHand(site).filter((_, number) => number % STEP === first));
   assert.ok(tried >= 200);
 });
 
-test('hostile repositories, links and arguments by chance reach nothing outside the workspace', async (t) => {
+test('random hostile repositories, links and arguments reach nothing outside the workspace', async (t) => {
   const dice = diceOf(t);
   await campaign(t, (site) => Array.from({ length: BY_CHANCE }, (_, number) => attemptByChance(dice, site, number)));
 });

@@ -1,4 +1,4 @@
-/** The git tools beside the git program, and beside repositories and remotes that cost as much as they can. */
+/** The git tools compared with the git program, and against repositories and remotes of extreme cost. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -37,8 +37,8 @@ function open(t: TestContext, options: Partial<GitRunnerOptions> = {}) {
     runner.run(job, { signal: never, remote });
   const env = { PATH: process.env.PATH, GIT_CONFIG_GLOBAL: '/dev/null', GIT_CONFIG_NOSYSTEM: '1' };
   const git = (...args: string[]) => {
-    const words = ['-c', 'user.name=T', '-c', 'user.email=t@localhost', ...args];
-    return execFileSync('git', words, {
+    const gitArgs = ['-c', 'user.name=T', '-c', 'user.email=t@localhost', ...args];
+    return execFileSync('git', gitArgs, {
       cwd: root,
       env,
       encoding: 'utf8',
@@ -53,8 +53,8 @@ const put = (root: string, path: string, content: string | Buffer) => {
   writeFileSync(join(root, path), content);
 };
 
-describe('beside the git program', { skip }, () => {
-  test('a repository that git made is read as git reads it: packed, with tags, links, modes and odd names', async (t) => {
+describe('compared with the git program', { skip }, () => {
+  test('a repository that git made is read as git reads it: packed, with tags, links, modes and unusual names', async (t) => {
     const { root, run, git } = open(t);
     git('init', '--quiet', '--initial-branch=main');
     for (let n = 0; n < 40; n++) put(root, `src/${n % 4}/f${n}.txt`, `line ${n}\n`.repeat(30));
@@ -87,10 +87,10 @@ describe('beside the git program', { skip }, () => {
 
     const status = git('-c', 'core.quotePath=false', 'status', '--short', '--branch');
     assert.equal(await run({ operation: 'status' }), status);
-    // Ours names no functions after @@, and shortens ids to seven characters.
+    // The tools name no functions after @@, and shorten ids to seven characters.
     const plain = (text: string) => text.replace(/^(@@ .* @@).*$/gm, '$1');
-    const diff = (...words: string[]) =>
-      plain(git('-c', 'core.quotePath=false', 'diff', '--no-color', '--abbrev=7', ...words));
+    const diff = (...gitArgs: string[]) =>
+      plain(git('-c', 'core.quotePath=false', 'diff', '--no-color', '--abbrev=7', ...gitArgs));
     assert.equal(await run({ operation: 'diff' }), diff());
     assert.equal(await run({ operation: 'diff', staged: true }), diff('--cached'));
     assert.equal(await run({ operation: 'diff', paths: ['src/1'] }), diff('--', 'src/1'));
@@ -106,7 +106,7 @@ describe('beside the git program', { skip }, () => {
     assert.match(branches, /^ {2}side \w{7} first$/m);
   });
 
-  test('no link into a .git folder is made, and nothing else of a commit that has one', async (t) => {
+  test('no link into a .git folder is created, and nothing else of a commit that contains one', async (t) => {
     for (const target of ['.git', '.git/hooks', './sub/../.GIT', 'sub/.git/config', '../x/git~1/hooks']) {
       const { root, run, git } = open(t);
       git('init', '--quiet', '--initial-branch=main');
@@ -128,7 +128,7 @@ describe('beside the git program', { skip }, () => {
     }
   });
 
-  test('what is staged, committed and checked out passes fsck, and git sees nothing left to do', async (t) => {
+  test('staged, committed and checked-out content passes fsck, and git sees nothing left to do', async (t) => {
     const { root, run, git } = open(t);
     await run({ operation: 'init', branch: 'main' });
     for (let n = 0; n < 30; n++) put(root, `d${n % 3}/e/f${n}`, Buffer.from([n, 0, 255, n]));
@@ -155,7 +155,7 @@ describe('beside the git program', { skip }, () => {
     await run({ operation: 'switch', branch: 'side' });
     assert.equal(git('status', '--short', '--branch'), '## side');
     git('fsck', '--full', '--strict');
-    // A change that is not committed is not lost, and neither is a file that git does not know.
+    // An uncommitted change is not lost, and neither is a file that git does not track.
     put(root, 'd1', 'edited\n');
     await assert.rejects(run({ operation: 'switch', branch: 'main' }), /would be overwritten/);
     assert.equal(readFileSync(join(root, 'd1'), 'utf8'), 'edited\n');
@@ -166,7 +166,7 @@ describe('beside the git program', { skip }, () => {
     assert.equal(readFileSync(join(root, 'd0.txt'), 'utf8'), 'sorts between d0 and d0/\n');
   });
 
-  test('a repository of some thousand files is staged, looked at and left within a few seconds each', async (t) => {
+  test('a repository of some thousand files is staged, inspected and switched within a few seconds each', async (t) => {
     const { root, run, git } = open(t, { localMs: 120_000 });
     for (let n = 0; n < 4000; n++) put(root, `d${n % 40}/f${n}.txt`, `file ${n}\n`.repeat(20));
     put(root, '.gitignore', 'node_modules/\n*.log\n');
@@ -226,7 +226,7 @@ describe('beside the git program', { skip }, () => {
 });
 
 describe('at their limits', () => {
-  /** An object as it is. @returns its id */
+  /** Writes an object unchecked. @returns its id */
   const plant = (root: string, type: string, content: Buffer): string => {
     const whole = Buffer.concat([Buffer.from(`${type} ${content.length}\0`), content]);
     const oid = createHash('sha1').update(whole).digest('hex');
@@ -239,7 +239,7 @@ describe('at their limits', () => {
     put(root, '.git/refs/heads/evil', `${plant(root, 'commit', Buffer.from(text))}\n`);
   };
 
-  test('a tree of trees that unfolds into millions of files is refused', async (t) => {
+  test('a tree of trees that expands to millions of files is refused', async (t) => {
     const { root, run } = open(t, { localMs: 120_000 });
     await run({ operation: 'init', branch: 'main' });
     let [mode, oid] = ['100644', plant(root, 'blob', Buffer.from('x'))];
@@ -254,10 +254,10 @@ describe('at their limits', () => {
     await assert.rejects(run({ operation: 'switch', branch: 'evil' }), /more than 100000 files/);
   });
 
-  test('an object that unfolds into gigabytes ends with an error, and its memory is given back', async (t) => {
+  test('an object that expands to gigabytes ends with an error, and its memory is freed', async (t) => {
     const { root, run } = open(t, { maxGrowthBytes: 256 * 1024 * 1024, localMs: 120_000 });
     await run({ operation: 'init', branch: 'main' });
-    // A megabyte of zeros, again and again: each piece stands for itself.
+    // A megabyte of zeros, repeated: each block is complete by itself.
     const deflate = createDeflate();
     const pieces: Buffer[] = [];
     deflate.on('data', (piece: Buffer) => pieces.push(piece));
@@ -274,7 +274,7 @@ describe('at their limits', () => {
     plantCommit(root, tree);
     await assert.rejects(run({ operation: 'show', revision: 'evil' }), /git was ended: it needed more than 256 MB/);
     assert.equal(await run({ operation: 'status' }), '## No commits yet on main');
-    t.diagnostic(`${bomb.length} bytes that stand for 4 GB`);
+    t.diagnostic(`${bomb.length} bytes that expand to 4 GB`);
   });
 
   test('an operation ends at its deadline and when its call is cancelled', async (t) => {
@@ -289,7 +289,7 @@ describe('at their limits', () => {
     await assert.rejects(ending, /cancelled/);
   });
 
-  test('a file that is too long is named, and nothing is staged', async (t) => {
+  test('a file that exceeds the size limit is named, and nothing is staged', async (t) => {
     const { root, run } = open(t);
     await run({ operation: 'init', branch: 'main' });
     put(root, 'a.txt', 'a');
@@ -305,7 +305,7 @@ describe('a hostile remote', () => {
   const advertise = (...refs: string[]) =>
     `${line('# service=git-upload-pack\n')}0000${refs.map((ref, n) => line(`${ref}${n === 0 ? '\0side-band-64k symref=HEAD:../../../../made' : ''}\n`)).join('')}0000`;
 
-  test('moves nobody elsewhere, names no file, and cannot send without an end', async (t) => {
+  test('redirects no client, names no file, and cannot send without end', async (t) => {
     const seen: string[] = [];
     const other = await listening(
       t,

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { temporaryFolder } from '../../support/temporary.ts';
 
-/** Serves an empty repository `remote.git`; `heads` tells what was pushed. */
+/** Serves an empty repository `remote.git`; `heads` returns the pushed branches. */
 export async function gitSite(t: TestContext) {
   const root = temporaryFolder(t);
   const bare = join(root, 'remote.git');

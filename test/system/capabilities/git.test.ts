@@ -10,11 +10,11 @@ import { gitSite } from './git-site.ts';
 const own = { GIT_CONFIG_GLOBAL: '/dev/null', GIT_CONFIG_NOSYSTEM: '1', PATH: process.env.PATH };
 const author = ['-c', 'user.name=T', '-c', 'user.email=t@localhost'];
 
-/** What an attacker writes, done by the real git. */
+/** An attacker's writes, performed by the real git. */
 const gitAs = (cwd: string, ...args: string[]) =>
   execFileSync('git', [...author, ...args], { cwd, env: own, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
 
-/** A repository with a commit and a change that is not committed. */
+/** A repository with a commit and an uncommitted change. */
 function repository(folder: string): string {
   mkdirSync(folder, { recursive: true });
   gitAs(folder, 'init', '--quiet', '--initial-branch=main');
@@ -40,7 +40,7 @@ const WRITES: readonly [string, object][] = [
 ];
 
 describe('git', () => {
-  test('a file is edited, staged, committed and looked at', async (t) => {
+  test('a file is edited, staged, committed and shown', async (t) => {
     const { call, workspace } = await openCapabilities(t);
     assert.equal((await call('git/init', { folder: '.' })).isError, false);
     writeFileSync(join(workspace, 'notes.md'), '# tea\n');
@@ -56,7 +56,7 @@ describe('git', () => {
     assert.equal((await call('git/commit', { message: 'nothing' })).isError, true);
   });
 
-  test('what goes to a remote goes only to one that was named, with its credential and no other', {
+  test('a remote gets data only if it is named, with its credential and no other', {
     skip: needs('git'),
   }, async (t) => {
     const site = await gitSite(t);
@@ -97,7 +97,7 @@ describe('git', () => {
         assert.ok(isError && !existsSync(join(workspace, 'theirs')), `${name} ${url}`);
       }
     assert.equal(other.seen.length, 0);
-    t.diagnostic(`${elsewhere.length * 3} remotes that were not named, ${other.seen.length} got through`);
+    t.diagnostic(`${elsewhere.length * 3} unnamed remotes, ${other.seen.length} got through`);
   });
 
   test('no program runs that a repository names, in its configuration, its hooks, its attributes or its submodules', {
@@ -158,7 +158,7 @@ describe('git', () => {
       const at = repository(join(workspace, `c${index}`));
       writeFileSync(join(at, '.gitattributes'), '* filter=x diff=x merge=x\n');
       gitAs(at, 'config', key, value);
-      // No setting of a repository is obeyed, so none needs to be refused.
+      // No setting of a repository is applied, so none needs to be refused.
       for (const [name, args] of [...READS.slice(0, 2), WRITES[0]!]) {
         const { isError, text } = await call(name, { ...args, folder: `c${index}` });
         assert.equal(isError, false, `${key}: ${name}: ${text}`);
@@ -189,7 +189,7 @@ describe('git', () => {
     t.diagnostic(`${config.length} keys in ${calls} calls, ${hooks.length + 4} hooks, ${through.length} got through`);
   });
 
-  test('a repository that leads out of the workspace is refused, and so is a folder that does', {
+  test('a repository or folder that leads out of the workspace is refused', {
     skip: needs('git'),
   }, async (t) => {
     const { call, folder, workspace } = await openCapabilities(t);

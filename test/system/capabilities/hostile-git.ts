@@ -1,6 +1,6 @@
 /**
- * Hostile repositories, links and arguments for the git tools, by hand and by chance. Beside the workspace is a folder
- * with canaries: a text that must be read by nothing, a program that must not run, and names that must not be written.
+ * Hostile repositories, links and arguments for the git tools, hand-written and random. Beside the workspace is a
+ * folder with canaries: a text that must not be read, a program that must not run, and names that must not be written.
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -28,7 +28,7 @@ export type Site = {
   readonly workspace: string;
   readonly outside: string;
   readonly canary: string;
-  /** The canary program makes files here. */
+  /** The canary program creates files here. */
   readonly marks: string;
   readonly program: string;
 };
@@ -37,7 +37,7 @@ export type Attempt = {
   readonly name: string;
   /** Changes the repository at `at`. */
   readonly prepare?: (at: string, site: Site) => void;
-  /** What is tried; {@link usualJobs} without it. */
+  /** The calls to try; {@link usualJobs} by default. */
   readonly jobs?: (site: Site) => Job[];
 };
 
@@ -47,7 +47,7 @@ export function makeSite(given: string): Site {
   for (const made of [workspace, outside, marks, join(outside, 'folder')]) mkdirSync(made, { recursive: true });
   const canary = `CANARY-${createHash('sha1').update(folder).digest('hex')}`;
   for (const name of ['secret', 'folder/secret', 'canary-oid']) writeFileSync(join(outside, name), `${canary}\n`);
-  // A file that would do as a reference, and one that would do as a configuration.
+  // A file that would work as a reference, and one that would work as a configuration.
   writeFileSync(join(outside, 'reference'), `${createHash('sha1').update('x').digest('hex')}\n`);
   writeFileSync(join(outside, 'config'), `[user]\n\tname = ${canary}\n\temail = ${canary}@example.org\n`);
   const program = join(outside, 'program.sh');
@@ -56,7 +56,7 @@ export function makeSite(given: string): Site {
   return { workspace, outside, canary, marks, program };
 }
 
-/** Names, kinds, contents and times of change: whatever is written there shows. */
+/** Names, kinds, contents and modification times: every write there changes them. */
 export function pictureOf(folder: string): string {
   const lines = readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .sort()
@@ -112,7 +112,7 @@ const noHttp = {
   },
 };
 
-/** Runs jobs and collects what they say. */
+/** Runs jobs and collects their output. */
 export async function answersOf(site: Site, jobs: readonly Job[]): Promise<{ ok: boolean; text: string }[]> {
   const files = new Beneath(site.workspace);
   const answers: { ok: boolean; text: string }[] = [];
@@ -130,7 +130,7 @@ export async function answersOf(site: Site, jobs: readonly Job[]): Promise<{ ok:
   return answers;
 }
 
-/** An ordinary repository with two branches and a change that is not committed, to be spoilt. */
+/** An ordinary repository with two branches and an uncommitted change, to be corrupted. */
 export async function makeTemplate(site: Site): Promise<string> {
   const template = join(site.workspace, 'template');
   mkdirSync(join(template, 'sub'), { recursive: true });
@@ -148,10 +148,10 @@ export async function makeTemplate(site: Site): Promise<string> {
     { operation: 'commit', folder, message: 'second' },
     { operation: 'switch', folder, branch: 'main' },
   ];
-  const said = await answersOf(site, jobs);
+  const found = await answersOf(site, jobs);
   writeFileSync(join(template, 'c.txt'), 'three\n');
-  said.push(...(await answersOf(site, more)));
-  const failed = said.find(({ ok }) => !ok);
+  found.push(...(await answersOf(site, more)));
+  const failed = found.find(({ ok }) => !ok);
   if (failed) throw new Error(failed.text);
   writeFileSync(join(template, 'a.txt'), 'one and a half\n');
   const kept = join(dirname(site.workspace), 'template');
@@ -160,7 +160,7 @@ export async function makeTemplate(site: Site): Promise<string> {
   return kept;
 }
 
-/** Puts a fresh copy of the template into the workspace. @returns where it is */
+/** Puts a fresh copy of the template into the workspace. @returns its path */
 export function freshRepository(site: Site, template: string): string {
   for (const name of readdirSync(site.workspace)) rmSync(join(site.workspace, name), { recursive: true, force: true });
   const at = join(site.workspace, REPOSITORY);
@@ -168,7 +168,7 @@ export function freshRepository(site: Site, template: string): string {
   return at;
 }
 
-/** Replaces whatever is at a path. A link in the way is an error: what a test removes is in the folder of the test. */
+/** Replaces the content of a path. A link on the way is an error: a test removes only files in its own folder. */
 function put(path: string, make: (path: string) => void): void {
   let existing = dirname(path);
   while (lstatSync(existing, { throwIfNoEntry: false }) === undefined) existing = dirname(existing);
@@ -182,7 +182,7 @@ const file = (content: string) => (path: string) => writeFileSync(path, content)
 const link = (target: string) => (path: string) => symlinkSync(target, path);
 const fifo = (path: string) => void execFileSync('mkfifo', [path]);
 
-/** Writes an object as it is, however wrong. @returns its id */
+/** Writes an object unchecked, valid or not. @returns its id */
 function writeObject(at: string, type: string, content: Buffer): string {
   const whole = Buffer.concat([Buffer.from(`${type} ${content.length}\0`), content]);
   const oid = createHash('sha1').update(whole).digest('hex');
@@ -301,7 +301,7 @@ function configText(key: string, value: string): string {
   return `[${section}${rest.length > 0 ? ` "${rest.join('.')}"` : ''}]\n\t${name} = ${value}\n`;
 }
 
-/** Paths that lead out, or that only look as if they did not. */
+/** Paths that lead out, or that only look as if they stayed inside. */
 const pathsOut = ({ outside, workspace }: Site): string[] => [
   ...[
     join(outside, 'secret'),
@@ -388,7 +388,7 @@ const BRANCHES = [
   'x\n[core]',
 ];
 
-/** Everything that was thought of by hand. */
+/** All hand-written attempts. */
 export function attemptsByHand(site: Site): Attempt[] {
   const { outside, program } = site;
   const attempts: Attempt[] = [];
@@ -534,7 +534,7 @@ export function attemptsByHand(site: Site): Attempt[] {
   return attempts;
 }
 
-/** Trees and indexes that no git would write. */
+/** Trees and indexes that git never writes. */
 function treeAttempts(outside: string): Attempt[] {
   const names = [
     '..',
@@ -638,7 +638,7 @@ function workTreeAttempts({ outside }: Site): Attempt[] {
   );
 }
 
-/** Several spoilt places at once, and arguments put together by chance. */
+/** Several corrupted places at once, with random arguments. */
 export function attemptByChance(dice: Dice, site: Site, number: number): Attempt {
   const { outside, program } = site;
   const pick = <T>(list: readonly T[]): T => list[dice(list.length)]!;
@@ -695,7 +695,7 @@ export function attemptByChance(dice: Dice, site: Site, number: number): Attempt
         try {
           put(join(at, spot), make);
         } catch {
-          // A place that was spoilt before is in the way.
+          // An earlier corrupted entry is in the way.
         }
       }
     },

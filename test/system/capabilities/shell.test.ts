@@ -9,12 +9,12 @@ import { eventually } from '../../support/eventually.ts';
 import { needsSandbox, onPath } from '../../support/tools.ts';
 import { means, openCapabilities } from './bench.ts';
 
-/** Processes of this computer whose command line has a word in it. */
-function processesWith(word: string): number {
+/** Processes of this computer whose command line contains a word. */
+function processesWith(marker: string): number {
   return readdirSync('/proc').filter((pid) => {
     if (!/^\d+$/.test(pid)) return false;
     try {
-      return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(word);
+      return readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes(marker);
     } catch {
       return false;
     }
@@ -30,12 +30,12 @@ describe('the shell', () => {
     if (reason !== false) return void t.skip(reason);
     const bench = await openCapabilities(t, { variables });
     const run = (command: string, more: object = {}) =>
-      // A PATH of links (`npm run test:without`) leads to folders that the sandbox does not have.
+      // The sandbox does not have the folders to which a PATH of links (`npm run test:without`) leads.
       bench.call('shell/run', { command: `PATH=$PATH:/usr/bin:/bin; ${command}`, timeout_seconds: 20, ...more });
     return { ...bench, run };
   };
 
-  test('runs a command in the workspace and tells how it ended', async (t) => {
+  test('runs a command in the workspace and reports how it ended', async (t) => {
     const bench = await open(t);
     if (!bench) return;
     const { run, workspace } = bench;
@@ -50,7 +50,7 @@ describe('the shell', () => {
     assert.match((await run('cat cup', { folder: 'deep' })).text, /^\[exit code 0\]\ntea\n/);
   });
 
-  test('a command finds nothing beyond the workspace, and changes nothing there', async (t) => {
+  test('a command finds nothing outside the workspace, and changes nothing there', async (t) => {
     const canary = `canary-${randomUUID()}`;
     const bench = await open(t, { LEAK: canary, NEO_MODEL_API_KEY: canary });
     if (!bench) return;
@@ -144,41 +144,41 @@ describe('the shell', () => {
     assert.equal(hits, 0);
   });
 
-  test('a command that never ends is ended with all that it has started, wherever that hides', async (t) => {
+  test('an endless command is killed with all processes that it started, wherever they hide', async (t) => {
     const bench = await open(t);
     if (!bench) return;
     const { run, workspace } = bench;
-    const word = `9${Math.trunc(performance.now())}${process.pid}`;
-    const late = await run(`trap '' TERM HUP INT; while :; do sleep ${word}; done`, { timeout_seconds: 1 });
+    const marker = `9${Math.trunc(performance.now())}${process.pid}`;
+    const late = await run(`trap '' TERM HUP INT; while :; do sleep ${marker}; done`, { timeout_seconds: 1 });
     assert.equal((late.data as { ended?: string }).ended, 'timeout');
     const hiding = [
-      `sleep ${word} & echo left`,
-      `nohup sleep ${word} >/dev/null 2>&1 & echo left`,
-      `setsid sleep ${word} >/dev/null 2>&1 & echo left`,
-      `setsid sh -c 'setsid sleep ${word} &' & sleep 0.1; echo left`,
-      `setsid chrt --idle 0 sh -c 'while :; do :; done' ${word} >/dev/null 2>&1 & sleep 0.1; echo left`,
-      `(trap '' TERM HUP INT; setsid sh -c 'sleep 1; echo x > later; sleep ${word}' >/dev/null 2>&1 &); echo left`,
+      `sleep ${marker} & echo left`,
+      `nohup sleep ${marker} >/dev/null 2>&1 & echo left`,
+      `setsid sleep ${marker} >/dev/null 2>&1 & echo left`,
+      `setsid sh -c 'setsid sleep ${marker} &' & sleep 0.1; echo left`,
+      `setsid chrt --idle 0 sh -c 'while :; do :; done' ${marker} >/dev/null 2>&1 & sleep 0.1; echo left`,
+      `(trap '' TERM HUP INT; setsid sh -c 'sleep 1; echo x > later; sleep ${marker}' >/dev/null 2>&1 &); echo left`,
     ];
     let through = 0;
     for (const command of hiding) {
       const { text } = await run(command);
       assert.match(text, /left/);
-      const running = processesWith(word);
+      const running = processesWith(marker);
       if (running > 0) through++;
       assert.equal(running, 0, command);
     }
     assert.match((await run('ulimit -u 2>/dev/null || ulimit -p')).text, /^1024$/m);
-    // A thousand at most: whoever takes all that the computer has takes it from the neighbours of this test, too.
-    const breed = `f() { sleep ${word} & if [ $1 -gt 0 ]; then f $(($1-1)) & f $(($1-1)) & fi; }; f 7; sleep ${word}`;
-    const bomb = await run(breed, { timeout_seconds: 1 });
+    // A thousand at most: a command that uses the whole computer slows the tests beside this one, too.
+    const forkBomb = `f() { sleep ${marker} & if [ $1 -gt 0 ]; then f $(($1-1)) & f $(($1-1)) & fi; }; f 7; sleep ${marker}`;
+    const bomb = await run(forkBomb, { timeout_seconds: 1 });
     assert.equal((bomb.data as { ended?: string }).ended, 'timeout');
-    await eventually('nothing is left of it', () => processesWith(word) === 0);
+    await eventually('no process of it remains', () => processesWith(marker) === 0);
     assert.equal(existsSync(join(workspace, 'later')), false);
     assert.match((await run('echo alive')).text, /alive/);
     t.diagnostic(`${hiding.length + 2} attempts, ${through} got through`);
   });
 
-  test('a command that writes without end is ended, and a bounded part of it is kept', async (t) => {
+  test('a command that writes without end is killed, and a bounded part of its output is kept', async (t) => {
     const bench = await open(t);
     if (!bench) return;
     const { data, text } = await bench.run('yes filler; echo');
@@ -188,11 +188,11 @@ describe('the shell', () => {
     assert.match(stdout, /bytes are omitted/);
   });
 
-  test('nothing is run where there are no walls, unless the operator has said so', async (t) => {
-    // The probe is per PATH: a computer without bubblewrap, as far as the executor can see.
+  test('no command runs without a sandbox, unless the operator allows it', async (t) => {
+    // The probe is per PATH: the executor sees a computer without bubblewrap.
     const { call } = await openCapabilities(t, { mode: 'off' });
     const refused = await call('shell/run', { command: 'echo ran' });
-    // Without the program, the whole capability is off.
+    // Without the program, the whole capability is disabled.
     const isHere = onPath('bwrap') !== undefined;
     assert.match(
       refused.text,

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { openNeo, site } from './bench.ts';
 
-test('a page comes as text with its links, in pieces where it is long, and says that it is nobody’s instruction', async (t) => {
+test('a page is returned as text with its links, in pieces where it is long, and marked as untrusted', async (t) => {
   const deep = '<div>'.repeat(5000);
   const port = await site(t, (request, response) => {
     const html = (text: string) => response.setHeader('content-type', 'text/html; charset=utf-8').end(text);
@@ -42,7 +42,7 @@ test('a page comes as text with its links, in pieces where it is long, and says 
   assert.match(inside.text, /127\.0\.0\.1 is an address of this computer: it is not reached; to reach it, allow 127/);
 });
 
-test('a search asks the engine that was set up, and no other address, also when it is sent on', async (t) => {
+test('a search queries the configured engine and no other address, also after a redirect', async (t) => {
   const asked: string[] = [];
   const port = await site(t, (request, response) => {
     asked.push(request.url!);

@@ -1,6 +1,6 @@
 /**
- * Talking to the agent as a person does: `reveille chat` in a real pseudo-terminal, over the public listener of a
- * running `reveille up`, with a model that follows a script and money that needs an approval.
+ * Chat with the agent: `reveille chat` in a real pseudo-terminal, over the public listener of a running `reveille up`.
+ * The model follows a script, and the money needs an approval.
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -27,10 +27,10 @@ import { balancesOf } from '../rail/executor-process.ts';
 
 const SIZE = { columns: 100, rows: 50 };
 const PAY = 'Transfer 25.00 EUR from alice to bob.';
-/** After so many milliseconds on the screen, a question can be answered. */
+/** A question accepts answers after this many milliseconds on the screen. */
 const SEEN_MS = 900;
 const ASKS = /Approve\? yes, no, d for details:$/;
-/** The prompt, and nothing typed. */
+/** The prompt, with nothing typed. */
 const AT_PROMPT = /\n>$/;
 
 const compiler: Script = (response, request) => {
@@ -44,19 +44,19 @@ const compiler: Script = (response, request) => {
 const agent: Script = (response, request) => {
   const { messages } = request.body;
   const asked = messages.findLastIndex(({ role }) => role === 'user');
-  const words = messages[asked]!.content;
+  const prompt = messages[asked]!.content;
   const results = messages.slice(asked).filter(({ role }) => role === 'tool');
-  if (words.includes(PAY)) {
+  if (prompt.includes(PAY)) {
     if (results.length === 0) return calling({ name: 'core_execute', args: { intent: PAY } })(response, request);
     const isSent = /completed/.test(results.at(-1)!.content);
     return saying('The money ', isSent ? 'is sent.' : 'stays here.')(response, request);
   }
-  if (words.includes('count for ever')) {
+  if (prompt.includes('count for ever')) {
     beginStream(response);
     sendPiece(response, 'one two three');
     return;
   }
-  if (words.includes('what did I say')) {
+  if (prompt.includes('what did I say')) {
     const all = messages.map(({ content }) => content).join('\n');
     return saying(all.includes('good morning') ? 'You said good morning.' : 'Nothing.')(response, request);
   }
@@ -72,21 +72,21 @@ async function startUp(t: TestContext, more: Record<string, string>) {
     ...more,
   };
   const up = spawn(process.execPath, [PROGRAM, 'up', '--json'], { env, stdio: ['ignore', 'ignore', 'inherit'] });
-  const gone = once(up, 'exit');
+  const exited = once(up, 'exit');
   t.after(async () => {
     up.kill('SIGTERM');
-    await gone;
+    await exited;
   });
-  await eventually('up is there', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
-  const run = (words: string[], options: { env?: Record<string, string>; input?: string } = {}) =>
-    reveille(home, words, { input: options.input ?? '', env: { ...env, ...options.env } });
-  const done = async (...words: string[]) => {
-    const { status, stdout, stderr } = await run(words);
+  await eventually('up accepts requests', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
+  const run = (cliArgs: string[], options: { env?: Record<string, string>; input?: string } = {}) =>
+    reveille(home, cliArgs, { input: options.input ?? '', env: { ...env, ...options.env } });
+  const done = async (...cliArgs: string[]) => {
+    const { status, stdout, stderr } = await run(cliArgs);
     assert.equal(status, 0, stderr);
     return stdout;
   };
-  const terminal = (words: string[], others: Record<string, string> = {}) => {
-    const watched = watchedIn(SIZE, [process.execPath, PROGRAM, 'chat', ...words], { ...env, ...others });
+  const terminal = (cliArgs: string[], others: Record<string, string> = {}) => {
+    const watched = watchedIn(SIZE, [process.execPath, PROGRAM, 'chat', ...cliArgs], { ...env, ...others });
     let isOver = false;
     t.after(() => isOver || watched.end());
     const end = async () => {
@@ -98,7 +98,7 @@ async function startUp(t: TestContext, more: Record<string, string>) {
   return { home, env, run, done, terminal };
 }
 
-test('a person talks, approves, stops, leaves and goes on, here and from another home', {
+test('a person talks, approves, stops, leaves and continues, here and from another home', {
   skip: needs('script'),
 }, async (t) => {
   const parts: Record<string, Script> = { compiler, agent };
@@ -108,7 +108,7 @@ test('a person talks, approves, stops, leaves and goes on, here and from another
     ...{ EXECUTOR_MODEL: 'compiler', EXECUTOR_MODEL_BASE_URL: model.baseUrl },
   });
 
-  // What happens is told as it happens, in a terminal that was open before.
+  // Events appear as they happen, in a terminal that was opened before.
   const following = stayingReveille(t, home, ['log', '--follow', '--json'], { env });
   const chat = terminal([]);
   await chat.until(/(?:^|\n)>$/);
@@ -132,9 +132,9 @@ test('a person talks, approves, stops, leaves and goes on, here and from another
   assert.match(chat.text(), /Approved pay, signed by [0-9a-f]{16}…[\s\S]*✓ core_execute/);
   assert.deepEqual([balancesOf(home).alice, balancesOf(home).bob], ['4975.00', '1025.00']);
 
-  assert.doesNotMatch(chat.text(), /elsewhere/, 'who has answered here is not told of it as of another place');
+  assert.doesNotMatch(chat.text(), /elsewhere/, 'an answer given here is not shown as one from elsewhere');
 
-  // All of it can be read before a no.
+  // The whole call can be read before a no.
   await chat.type(`${PAY}\r`, ASKS);
   await chat.type('d\r', /-- Enter for more, q to end --$/);
   await chat.type('\r', ASKS);
@@ -144,7 +144,7 @@ test('a person talks, approves, stops, leaves and goes on, here and from another
   assert.match(chat.text(), /Denied pay, signed by [0-9a-f]{16}…/);
   assert.equal(balancesOf(home).alice, '4975.00');
 
-  // One question in two places: the first answer counts, and the other place is told whose it was.
+  // One question in two places: the first answer counts, and the other place shows who gave it.
   const latest = async () => JSON.parse((await done('intent', 'list', '--json')).split('\n')[0]!);
   const { conversation_id } = await latest();
   const other = terminal(['--conversation', conversation_id]);
@@ -172,20 +172,20 @@ test('a person talks, approves, stops, leaves and goes on, here and from another
   await chat.until(/elsewhere> good morning\nGood morning to you\.\n>$/);
   await other.end();
 
-  // Its turn comes at its own time; from here on what is said is the latest.
-  const told = () =>
+  // Its turn comes at its own time; from here on it is the latest message.
+  const events = () =>
     following.outcome.stdout
       .split('\n')
       .filter((line) => line !== '')
       .map((line) => JSON.parse(line));
-  const isTold = (stdout: string) =>
+  const isReported = (stdout: string) =>
     /"kind":"reply"/.test(stdout) && (stdout.match(/"kind":"task".*"status":"denied"/g) ?? []).length === 2;
-  await following.until(({ stdout }) => isTold(stdout));
+  await following.until(({ stdout }) => isReported(stdout));
   const { status: ended } = await following.end('SIGINT');
   assert.equal(ended, 0);
-  const kinds = told().map(({ kind, status }) => [kind, status].filter(Boolean).join(' '));
+  const kinds = events().map(({ kind, status }) => [kind, status].filter(Boolean).join(' '));
   assert.deepEqual(new Set(kinds.filter((kind) => /^(?:rang|reply)$/.test(kind))).size, 2);
-  assert.equal(kinds.filter((kind) => kind === 'rang').length, 1, 'a ring is told once');
+  assert.equal(kinds.filter((kind) => kind === 'rang').length, 1, 'a fired alarm is shown once');
   assert.ok(kinds.indexOf('rang') < kinds.indexOf('reply'), kinds.join());
   assert.equal(kinds.filter((kind) => kind === 'task completed').length, 2, kinds.join());
   const answers = ['approved', 'denied', 'approved', 'denied'].map((status) => `approval ${status}`);
@@ -194,17 +194,17 @@ test('a person talks, approves, stops, leaves and goes on, here and from another
     answers,
   );
   assert.match(await done('log'), / approved {2}Transfer 25\.00 EUR from alice to bob\.: the step pay, by\s+\S+@\S+\n/);
-  const rang = told().find(({ kind }) => kind === 'rang');
-  assert.match(await done('alarm', 'show', rang.alarm_id), /Good morning to you\./, 'the reply is held');
-  // Only what came after an instant; and only what another agent did, which is a wake that nobody takes.
-  const after = new Date(Math.max(...told().map(({ at }) => Date.parse(at))) + 1).toISOString();
+  const fired = events().find(({ kind }) => kind === 'rang');
+  assert.match(await done('alarm', 'show', fired.alarm_id), /Good morning to you\./, 'the reply is held');
+  // Only events after a given time; and only from another agent, as a wake that no client receives.
+  const after = new Date(Math.max(...events().map(({ at }) => Date.parse(at))) + 1).toISOString();
   assert.match(await done('log', '--since', after), /^Nothing has happened since/);
-  const somebody = { MATRIX_USER_ID: 'somebody-else' };
-  await run(['alarm', 'set', 'a ring that nobody takes', 'in 1s'], { env: somebody });
-  await eventually('it is told of that agent', async () =>
+  const otherUser = { MATRIX_USER_ID: 'somebody-else' };
+  await run(['alarm', 'set', 'a ring that nobody takes', 'in 1s'], { env: otherUser });
+  await eventually("that agent's event is shown", async () =>
     /"kind":"wake_failed"/.test(await done('log', '--agent', 'somebody-else', '--json')),
   );
-  assert.doesNotMatch(await done('log', '--agent', 'somebody-else', '--json'), new RegExp(rang.alarm_id));
+  assert.doesNotMatch(await done('log', '--agent', 'somebody-else', '--json'), new RegExp(fired.alarm_id));
   assert.doesNotMatch(await done('log', '--json'), /nobody takes/);
   await chat.type('count for ever\r', /one two three$/);
   await chat.type('\u0003', AT_PROMPT);
@@ -213,7 +213,7 @@ test('a person talks, approves, stops, leaves and goes on, here and from another
   assert.equal(piped.status, 0, piped.stderr);
   const { reply, status } = JSON.parse(piped.stdout);
   assert.deepEqual([reply, status], ['You said good morning.', 'done']);
-  // What is said elsewhere in this conversation appears here too.
+  // A message from elsewhere in this conversation appears here too.
   await chat.until(/elsewhere> what did I say\nYou said good morning\.\n>$/);
   await chat.type('\u0004', /go on with: reveille chat --conversation \S+$/).catch(() => {});
   assert.match(chat.text(), /go on with: reveille chat --conversation/);
@@ -232,12 +232,12 @@ test('a person talks, approves, stops, leaves and goes on, here and from another
   const elsewhere = { REVEILLE_HOME: join(temporaryFolder(t), 'second'), REVEILLE_TOKEN: token };
   const second = terminal(['--last', '--router', public_url], elsewhere);
   await second.until(/(?:^|\n)>$/);
-  assert.match(second.text(), /You said good morning\./, 'it shows where it goes on');
+  assert.match(second.text(), /You said good morning\./, 'it shows where it continues');
   await second.type('what did I say\r', /You said good morning\.\n>$/);
   await done('machine', 'suspend', user_id);
   await second.until(/trying again\n>$/);
   await second.type('are you there\r', /\n> are you there$/);
-  assert.match(second.text(), /not sent: .*suspended/, 'it says why, and the line is kept');
+  assert.match(second.text(), /not sent: .*suspended/, 'it gives the reason, and the line is kept');
   await done('machine', 'restore', user_id);
   await second.type('\r', /Good morning to you\.\n(?:.*there again\n)?>$/);
   await second.end();
@@ -247,7 +247,7 @@ test('a person talks, approves, stops, leaves and goes on, here and from another
   assert.match(wrong.stderr, /does not take this credential/);
 });
 
-test('without a model, and while the machine does not come up, that is said, and what is typed stays', async (t) => {
+test('without a model, and while the machine does not start, the reason is shown, and typed text is kept', async (t) => {
   const manifest = join(temporaryFolder(t), 'agent.json');
   const whole = JSON.stringify({ servers: [] });
   writeFileSync(manifest, whole);
@@ -268,10 +268,10 @@ test('without a model, and while the machine does not come up, that is said, and
   const chat = terminal([]);
   await chat.until(/\n>$/);
   await chat.type('is anybody there\r', /\n> is anybody there$/);
-  const said = chat.text();
-  assert.match(said, /servers/, 'why');
-  assert.match(said, /reveille doctor/, 'what to do');
-  assert.match(said, /not sent: /);
+  const text = chat.text();
+  assert.match(text, /servers/, 'why');
+  assert.match(text, /reveille doctor/, 'what to do');
+  assert.match(text, /not sent: /);
   writeFileSync(manifest, whole);
   await chat.until(/No language model is configured[\s\S]*your agent is there again\n> is anybody there$/);
   await chat.type('\r', /I am the offline model[\s\S]*\n>$/);

@@ -1,6 +1,6 @@
 /**
- * The five tools where the data folder cannot be written, the disk is full, or somebody else has the file locked: what
- * each answers is the table in docs/reference/chronometric.md, which this holds against the server.
+ * The five tools with an unwritable data folder, a full disk, or a file that another process locked. The table in
+ * docs/reference/chronometric.md lists each answer; this test compares it with the server.
  */
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -24,23 +24,23 @@ const INTENT = ' write the report ';
 const isRoot = process.getuid?.() === 0;
 const noDisk = noSmallDisk();
 const canMount = noDisk === false;
-/** Runs a command as an account that heeds the modes of files, for a test that is root. */
-const AS_NOBODY = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
+/** Runs a command as an account that obeys file modes, for a test that runs as root. */
+const AS_UNPRIVILEGED = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups'];
 
 /** The reason why no folder can be made read-only for a server here, or `false`. */
 function noReadOnlyFolder(): string | false {
   if (!isRoot || canMount) return false;
   const missing = needs('setpriv');
   if (missing !== false) return missing;
-  // A checkout below the home of root, say, is closed to others.
-  const [program, ...words] = [...AS_NOBODY, process.execPath, '--check', import.meta.filename];
-  return spawnSync(program!, words).status !== 0 && (noDisk || 'the account nobody cannot read this checkout');
+  // For example, other users cannot read a checkout below the home of root.
+  const [program, ...programArgs] = [...AS_UNPRIVILEGED, process.execPath, '--check', import.meta.filename];
+  return spawnSync(program!, programArgs).status !== 0 && (noDisk || 'the account nobody cannot read this checkout');
 }
 
 const TROUBLES = ['read-only folder', 'full disk', 'locked file'] as const;
 type Trouble = (typeof TROUBLES)[number];
 
-/** Two hours into a session, a prompt a minute ago, somebody there until now. */
+/** Two hours into a session, a prompt a minute ago, the user active until now. */
 function record(dataDir: string) {
   const now = systemClock.now();
   const clock = new ManualClock(now - 2 * HOUR);
@@ -54,11 +54,11 @@ function record(dataDir: string) {
 type Bench = { person: Person; changes?: ServerChanges; mend?: () => void };
 
 /**
- * A file system that is mounted so where that can be done; folders and files without the right to write where not, for
- * an account that heeds them.
+ * A read-only mount where mounting is possible. Otherwise, folders and files without write permission, for an account
+ * that obeys them.
  */
 function readOnlyFolder(t: TestContext): Bench {
-  // Before the folder is removed, which comes next.
+  // Undone before the folder is removed.
   let restore = () => {};
   t.after(() => restore());
   const person = personOf(t);
@@ -74,10 +74,10 @@ function readOnlyFolder(t: TestContext): Bench {
   chmodSync(person.dataDir, 0o555);
   chmodSync(person.home, 0o755);
   restore = () => chmodSync(person.dataDir, 0o755);
-  return { person, ...(isRoot && { changes: { under: AS_NOBODY } }) };
+  return { person, ...(isRoot && { changes: { under: AS_UNPRIVILEGED } }) };
 }
 
-/** A small disk that is filled to the last page; where none can be mounted, a limit on the size of every file. */
+/** A small disk that is filled to the last page. Where none can be mounted, a limit on the size of every file. */
 function fullDisk(t: TestContext): Bench {
   const person = personOf(t);
   if (canMount) {
@@ -87,14 +87,14 @@ function fullDisk(t: TestContext): Bench {
     disk.fill();
     return { person: { ...person, dataDir: disk.folder }, mend: () => disk.free() };
   }
-  // This process keeps the file open, with a write-ahead log that is longer than the limit already.
+  // This process keeps the file open, with a write-ahead log that already exceeds the limit.
   const state = record(person.dataDir);
   t.after(() => state.close());
   for (let prompt = 0; prompt < 40; prompt++) state.prompted(systemClock.now() - 60_000);
   return { person, changes: { under: ['/bin/sh', '-c', 'ulimit -f 64; exec "$0" "$@"'] } };
 }
 
-/** Another process, this one, holds the file so that nobody else may even read it. */
+/** This process, another one than the server, locks the file so that the server cannot even read it. */
 function lockedFile(t: TestContext): Bench {
   const person = personOf(t);
   record(person.dataDir).close();
@@ -120,11 +120,11 @@ const ARGUMENTS: Partial<Record<ChronometricTool, object>> = {
 
 type Called = Awaited<ReturnType<Awaited<ReturnType<typeof startServer>>['call']>>;
 
-/** What a call came to, in the words of the table. */
-function inWords(tool: ChronometricTool, { structured, protocolError, isError }: Called): string {
+/** The outcome of a call, in the words of the table. */
+function describeOutcome(tool: ChronometricTool, { structured, protocolError, isError }: Called): string {
   if (isError) {
     assert.equal(protocolError?.code, -32603, tool);
-    assert.ok(!protocolError.message.includes('something else'), 'no word of what was given');
+    assert.ok(!protocolError.message.includes('something else'), 'none of the input is in the error');
     return `error -32603: ${/cannot be read/.test(protocolError.message) ? 'the file cannot be read' : 'nothing was stored'}`;
   }
   switch (tool) {
@@ -155,7 +155,7 @@ for (const trouble of TROUBLES) {
   test(`${trouble}: the five tools answer as the table in docs/reference/chronometric.md says`, { skip }, async (t) => {
     const { person, changes = {}, mend } = BENCHES[trouble](t);
     writeFileSync(person.profile, 'privacy:\n  os_idle_consent: true\n');
-    // No desktop: what the probes answer is that there is none.
+    // No desktop: the probes report that there is none.
     const env = { REVEILLE_PROFILE: person.profile, XDG_RUNTIME_DIR: person.home, ...changes.env };
     const server = await startServer(t, person, { ...changes, env });
     const before = trouble === 'locked file' ? [] : readdirSync(person.dataDir).sort();
@@ -164,11 +164,11 @@ for (const trouble of TROUBLES) {
       'utf8',
     );
     const table = tableOf(page);
-    // Each wait for a lock is of seconds.
+    // Each wait for a lock takes seconds.
     for (const round of trouble === 'locked file' ? [1] : [1, 2]) {
       for (const tool of CHRONOMETRIC_TOOLS) {
-        const said = inWords(tool, await server.call(tool, ARGUMENTS[tool]));
-        assert.equal(said, table.get(tool)?.[TROUBLES.indexOf(trouble)], `${tool}, round ${round}`);
+        const outcome = describeOutcome(tool, await server.call(tool, ARGUMENTS[tool]));
+        assert.equal(outcome, table.get(tool)?.[TROUBLES.indexOf(trouble)], `${tool}, round ${round}`);
       }
     }
     if (trouble === 'read-only folder') assert.deepEqual(readdirSync(person.dataDir).sort(), before);
@@ -193,14 +193,14 @@ function tableOf(page: string): Map<string, string[]> {
   );
 }
 
-test('idle_status answers what the probe says while nothing can be read of prompts, and whatever breaks', async () => {
+test("idle_status answers with the probe's result while prompts cannot be read, and under every fault", async () => {
   const broken = (): never => {
     throw new ReveilleError('unavailable', 'the file is locked');
   };
   const clock = new ManualClock();
   const parts = (readSoon: () => Promise<{ idleMs: number; source: string }>) =>
     createToolCalls({
-      // Whatever it is asked, it cannot answer.
+      // It cannot answer any call.
       state: new Proxy({}, { get: () => broken }) as Parameters<typeof createToolCalls>[0]['state'],
       profile: { ready: async () => {}, read: broken },
       idle: { read: readSoon, readSoon, close: async () => {} },

@@ -9,16 +9,16 @@ const INSPECTOR = join(import.meta.dirname, '..', '..', '..', 'node_modules', '.
 
 type Run = { status: number; stdout: string; stderr: string };
 
-/** Runs `mcp-inspector --cli` on the server of a person; every run starts the server anew. */
-function inspectorOf(t: TestContext): (...words: string[]) => Promise<Run> {
+/** Runs `mcp-inspector --cli` on a user's server; every run restarts the server. */
+function inspectorOf(t: TestContext): (...inspectorArgs: string[]) => Promise<Run> {
   const person = personOf(t);
   const { command, args, env } = serverCommand(person);
   const variables = Object.entries(env).flatMap(([name, value]) => ['-e', `${name}=${value}`]);
-  return (...words) =>
+  return (...inspectorArgs) =>
     new Promise((resolve) => {
       execFile(
         process.execPath,
-        [INSPECTOR, '--cli', command, ...args, ...variables, ...words],
+        [INSPECTOR, '--cli', command, ...args, ...variables, ...inspectorArgs],
         { env: { PATH: env.PATH, HOME: person.home }, timeout: 60_000 },
         (error, stdout, stderr) =>
           resolve({ status: typeof error?.code === 'number' ? error.code : 0, stdout, stderr }),
@@ -26,7 +26,7 @@ function inspectorOf(t: TestContext): (...words: string[]) => Promise<Run> {
     });
 }
 
-test('the inspector lists the five, and finds nothing in their schemas that some client could not read', async (t) => {
+test('the inspector lists the five, and their schemas are readable for every client', async (t) => {
   const { status, stdout, stderr } = await inspectorOf(t)('--method', 'tools/list', '--strict');
   assert.equal(status, 0, stderr);
   const { tools } = JSON.parse(stdout) as { tools: { name: string }[] };
@@ -37,7 +37,7 @@ test('the inspector lists the five, and finds nothing in their schemas that some
   assert.doesNotMatch(stderr, /Warning|Error/);
 });
 
-test('the inspector calls the five, and one session goes through all of its runs', async (t) => {
+test('the inspector calls the five, and one session continues through all of its runs', async (t) => {
   const inspect = inspectorOf(t);
   const call = async (tool: string, ...args: string[]) => {
     const given = args.flatMap((arg) => ['--tool-arg', arg]);

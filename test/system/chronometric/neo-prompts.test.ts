@@ -14,7 +14,7 @@ const PROGRAM = join(import.meta.dirname, '..', '..', '..', 'bin', 'reveille.mjs
 const TOKEN = 'the-daemon-token-of-this-neo';
 const LIMIT_MS = 20_000;
 
-test('what a person says to Neo is a prompt, what an alarm says is none, and neither waits for chronometric', async (t) => {
+test("a person's message to Neo is a prompt, an alarm's is not, and neither waits for chronometric", async (t) => {
   const home = temporaryFolder(t);
   const env = { PATH: process.env.PATH, HOME: home, REVEILLE_HOME: home, TZ: 'Europe/Berlin', NEO_MANIFEST: 'none' };
   const neo = spawn(process.execPath, [PROGRAM, 'neo', '--port', '0', '--json'], {
@@ -32,7 +32,7 @@ test('what a person says to Neo is a prompt, what an alarm says is none, and nei
   });
   const [line] = await once(createInterface({ input: neo.stdout }), 'line');
   const { url } = JSON.parse(line) as { url: string };
-  const say = async (body: object) => {
+  const send = async (body: object) => {
     const headers = { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' };
     const { status } = await fetch(`${url}/chat`, { method: 'POST', headers, body: JSON.stringify(body) });
     assert.equal(status, 202);
@@ -41,18 +41,18 @@ test('what a person says to Neo is a prompt, what an alarm says is none, and nei
   const state = openState({ dataDir, clock: systemClock, dayEnd: (instant) => instant });
   t.after(() => state.close());
 
-  await say({ message: 'wake up', origin: 'chronos', alarm_id: '0197a6a0-0000-7000-8000-000000000001' });
+  await send({ message: 'wake up', origin: 'chronos', alarm_id: '0197a6a0-0000-7000-8000-000000000001' });
   const before = systemClock.now();
-  await say({ message: 'good morning' });
-  await eventually('the prompt is told', () => state.lastPromptAt() !== undefined, LIMIT_MS);
+  await send({ message: 'good morning' });
+  await eventually('the prompt is reported', () => state.lastPromptAt() !== undefined, LIMIT_MS);
   const first = state.lastPromptAt()!;
-  assert.ok(first >= before, 'the wake was none');
+  assert.ok(first >= before, 'the wake was no prompt');
 
-  // A folder that cannot be made any more: the prompt is accepted all the same.
+  // A folder that can no longer be created: the prompt is accepted all the same.
   state.close();
   rmSync(dataDir, { recursive: true });
   writeFileSync(dataDir, 'a file where a folder should be');
-  await say({ message: 'and once more' });
+  await send({ message: 'and once more' });
   await eventually('it is logged', () => /chronometric was not told of a prompt/.test(log), LIMIT_MS);
   assert.equal(neo.exitCode, null);
 });

@@ -9,10 +9,7 @@ import { type Person, personOf, type ServerChanges, type ServerProcess, startSer
 
 const CONSENT = 'privacy:\n  os_idle_consent: true\n';
 
-/**
- * Notes on a line of a file whatever would leave the machine, and forbids it. Sockets of the file system are none of
- * that.
- */
+/** Records, in a line of a file, each request that would leave the machine, and forbids it. Unix sockets are exempt. */
 function forbidNetwork(file: string): string {
   const preload = `
     import { appendFileSync } from 'node:fs';
@@ -49,7 +46,7 @@ function forbidNetwork(file: string): string {
   return `--import=data:text/javascript,${encodeURIComponent(preload)}`;
 }
 
-/** Calls everything that there is. */
+/** Calls everything that exists. */
 async function useAll(server: ServerProcess): Promise<void> {
   const answers = [
     await server.call('get_time_context'),
@@ -69,7 +66,7 @@ async function useAll(server: ServerProcess): Promise<void> {
 const canUnshare = process.platform === 'linux' && spawnSync('unshare', ['-rn', 'true']).status === 0;
 
 describe('no network', () => {
-  test('is asked for by anything, with consent too', async (t) => {
+  test('is requested by any part, with consent too', async (t) => {
     const person = personOf(t);
     writeFileSync(person.profile, CONSENT);
     const record = join(person.home, 'network');
@@ -81,7 +78,7 @@ describe('no network', () => {
     assert.equal(readFileSync(record, 'utf8'), '');
   });
 
-  test('is noticed by this test itself when it is asked for', (t) => {
+  test('is detected by this test itself when it is requested', (t) => {
     const person = personOf(t);
     const record = join(person.home, 'network');
     for (const attempt of [
@@ -97,7 +94,7 @@ describe('no network', () => {
     }
   });
 
-  test('is needed: everything works where the machine has none', async (t) => {
+  test('is needed: everything works on a machine without one', async (t) => {
     if (lacks(t, 'unshare')) return;
     if (!canUnshare) return t.skip('this computer lets no process have a network of its own (unshare -rn)');
     const person = personOf(t);
@@ -108,12 +105,12 @@ describe('no network', () => {
 });
 
 describe('without consent', () => {
-  /** A server whose profile says this, and what it has loaded of the idle probes so far. */
+  /** A server with this profile, and the idle probes it has loaded so far. */
   async function watched(t: TestContext, profile: string, changes: ServerChanges = {}) {
     const person = personOf(t);
     writeFileSync(person.profile, profile);
     const record = join(person.home, 'modules');
-    // No desktop: the answer of the probes is that there is none.
+    // No desktop: the probes report that there is none.
     const env = { REVEILLE_PROFILE: person.profile, XDG_RUNTIME_DIR: person.home };
     const server = await startServer(t, person, { env, nodeFlags: [recordModules(record)], ...changes });
     return { person, server, loaded: () => modulesBelow('chronometric/idle', record) };
@@ -136,7 +133,7 @@ describe('without consent', () => {
     });
   }
 
-  test('that is given and taken back while the server runs, each call goes by what the profile says then', async (t) => {
+  test('given and withdrawn while the server runs, applies to each call as the profile says then', async (t) => {
     const { person, server, loaded } = await watched(t, '');
     const granted = async () => (await server.call('idle_status')).structured.consent_granted;
     assert.equal(await granted(), false);
@@ -152,7 +149,7 @@ describe('without consent', () => {
   });
 });
 
-/** Every byte that a folder holds. */
+/** Every byte in a folder. */
 function contentsOf(folder: string): string {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .map((name) => join(folder, name))
@@ -161,7 +158,7 @@ function contentsOf(folder: string): string {
     .join('\n');
 }
 
-describe('what a person says', () => {
+describe('user input', () => {
   const CANARY = 'canary-7f3a91';
   const START = 'mark_session_start';
 
@@ -230,8 +227,8 @@ describe('what a person says', () => {
     const { person, server } = await withOpenSession(t);
     writeFileSync(person.profile, 'chronometric: {\n');
     await provoke(server);
-    assert.ok(contentsOf(person.dataDir).includes(CANARY), 'it is kept in the state, and there alone');
-    // Another file in its place, which is no database.
+    assert.ok(contentsOf(person.dataDir).includes(CANARY), 'the state keeps it, and nothing else does');
+    // Another file in its place, which is not a database.
     rmSync(person.dataDir, { recursive: true });
     mkdirSync(person.dataDir);
     writeFileSync(join(person.dataDir, 'chronometric.db'), 'x'.repeat(8192));

@@ -1,4 +1,4 @@
-/** `reveille chronometric` as a real child process, spoken to line by line. */
+/** `reveille chronometric` as a real child process, driven line by line. */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -9,7 +9,7 @@ import type { TestContext } from 'node:test';
 
 const ROOT = join(import.meta.dirname, '..', '..', '..');
 
-/** Everything that a person has: a home with a profile and sessions in it. Removed after the test. */
+/** A user's files: a home with a profile and sessions in it. Removed after the test. */
 export type Person = { readonly home: string; readonly profile: string; readonly dataDir: string };
 
 export function personOf(t: TestContext): Person {
@@ -24,7 +24,7 @@ export type ServerChanges = {
   /** Flags for Node itself. */
   nodeFlags?: readonly string[];
   env?: Readonly<Record<string, string>>;
-  /** What runs Node, such as `unshare`. */
+  /** The command that runs Node, such as `unshare`. */
   under?: readonly string[];
   zone?: string;
 };
@@ -64,7 +64,7 @@ export type ServerProcess = {
   readonly child: ChildProcessWithoutNullStreams;
   write(line: string): void;
   request(method: string, params: object): Promise<Answer>;
-  /** The result of a tool, its text read as JSON, or the error that the protocol gave instead. */
+  /** The result of a tool, its text read as JSON, or the protocol error in its place. */
   call(name: string, args?: unknown): Promise<ToolResult>;
   /** Everything on stdout so far. */
   stdout(): string;
@@ -78,12 +78,12 @@ export type ToolResult = {
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of many shapes
   structured?: any;
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of many shapes
-  told?: any;
+  parsed?: any;
   isError: boolean;
   protocolError?: { code: number; message: string };
 };
 
-/** Starts it and shakes hands the 2025 way. It is killed after the test if it has not ended by then. */
+/** Starts it and performs the handshake of 2025. It is killed after the test if it has not ended by then. */
 export async function startServer(t: TestContext, person: Person, changes: ServerChanges = {}): Promise<ServerProcess> {
   const { command, args, env } = serverCommand(person, changes);
   const child = spawn(command, args, { env, stdio: ['pipe', 'pipe', 'pipe'] });
@@ -112,8 +112,10 @@ export async function startServer(t: TestContext, person: Person, changes: Serve
     request(method, params) {
       const id = ++lastId;
       server.write(JSON.stringify({ jsonrpc: '2.0', id, method, params }));
-      const gone = exited.then((status) => Promise.reject(new Error(`the server has ended with ${status}: ${errors}`)));
-      return Promise.race([new Promise<Answer>((resolve) => waiting.set(id, resolve)), gone]);
+      const ended = exited.then((status) =>
+        Promise.reject(new Error(`the server has ended with ${status}: ${errors}`)),
+      );
+      return Promise.race([new Promise<Answer>((resolve) => waiting.set(id, resolve)), ended]);
     },
     async call(name, given) {
       const { result, error } = await server.request('tools/call', {
@@ -121,8 +123,8 @@ export async function startServer(t: TestContext, person: Person, changes: Serve
         ...(given === undefined ? {} : { arguments: given }),
       });
       if (error) return { isError: true, protocolError: error };
-      const told = JSON.parse(result.content[0].text);
-      return { told, isError: result.isError === true, structured: result.structuredContent };
+      const json = JSON.parse(result.content[0].text);
+      return { parsed: json, isError: result.isError === true, structured: result.structuredContent };
     },
     stdout: () => written,
     stderr: () => errors,

@@ -33,7 +33,7 @@ const STRICT = {
 } as const;
 
 for (const mode of ['legacy', { pin: '2026-07-28' }, 'auto'] as const) {
-  test(`the SDK's client can use everything (${JSON.stringify(mode)})`, async (t) => {
+  test(`the SDK's client can use every tool (${JSON.stringify(mode)})`, async (t) => {
     const client = new Client({ name: 'test', version: '0' }, { versionNegotiation: { mode } });
     await client.connect(new StdioClientTransport({ ...serverCommand(personOf(t)), stderr: 'ignore' }));
     t.after(() => client.close());
@@ -42,7 +42,7 @@ for (const mode of ['legacy', { pin: '2026-07-28' }, 'auto'] as const) {
       tools.map(({ name }) => name),
       [...CHRONOMETRIC_TOOLS],
     );
-    // The client holds structured content against the output schema itself, and throws where it does not fit.
+    // The client checks structured content against the output schema itself, and throws on a mismatch.
     const answers = {
       get_time_context: await client.callTool({ name: 'get_time_context' }),
       mark_session_start: await client.callTool({ name: 'mark_session_start', arguments: { intent: ' a ' } }),
@@ -57,8 +57,8 @@ for (const mode of ['legacy', { pin: '2026-07-28' }, 'auto'] as const) {
       assert.equal(isError ?? false, false, name);
       STRICT[name as keyof typeof STRICT].strict().parse(structuredContent);
       const [text] = content as [{ type: string; text: string }];
-      const told = name === 'request_break_if_needed' ? { result: JSON.parse(text.text) } : JSON.parse(text.text);
-      assert.deepEqual(told, structuredContent, name);
+      const json = name === 'request_break_if_needed' ? { result: JSON.parse(text.text) } : JSON.parse(text.text);
+      assert.deepEqual(json, structuredContent, name);
     }
     const refused = await client.callTool({ name: 'mark_session_end' });
     assert.equal(refused.isError, true);
@@ -78,7 +78,7 @@ for (const mode of ['legacy', { pin: '2026-07-28' }, 'auto'] as const) {
   });
 }
 
-test('each tool says to a model what it is for, and what it may do', async (t) => {
+test('each tool describes to a model its purpose and its effects', async (t) => {
   const server = await startServer(t, personOf(t));
   const { result } = await server.request('tools/list', {});
   const hints: Record<string, boolean> = {};
@@ -116,31 +116,31 @@ describe('an error', () => {
   test('is a result with a code of the closed set and a message, as text alone', async (t) => {
     const server = await startServer(t, personOf(t));
     for (const [tool, args, code] of WRONG) {
-      const { told, isError, structured } = await server.call(tool, args);
+      const { parsed: json, isError, structured } = await server.call(tool, args);
       assert.equal(isError, true, `${tool} ${JSON.stringify(args)}`);
-      assert.deepEqual(Object.keys(told), ['code', 'message']);
-      assert.equal(told.code, code);
-      assert.ok(CHRONOMETRIC_ERRORS.includes(told.code));
-      assert.ok(told.message.length > 20);
+      assert.deepEqual(Object.keys(json), ['code', 'message']);
+      assert.equal(json.code, code);
+      assert.ok(CHRONOMETRIC_ERRORS.includes(json.code));
+      assert.ok(json.message.length > 20);
       assert.equal(structured, undefined);
     }
   });
 
-  test('that no code is about is one of the protocol', async (t) => {
+  test('outside the closed set of codes is a protocol error', async (t) => {
     const server = await startServer(t, personOf(t));
     const wrong: [string, unknown, RegExp][] = [
       ['mark_session_end', { summary: 7 }, /summary must be text/],
       ['get_the_time', {}, /the tools are get_time_context/],
     ];
-    for (const [tool, args, says] of wrong) {
+    for (const [tool, args, message] of wrong) {
       const { protocolError } = await server.call(tool, args);
       assert.equal(protocolError?.code, -32602);
-      assert.match(protocolError.message, says);
+      assert.match(protocolError.message, message);
     }
   });
 });
 
-test('what no tool knows among the arguments is overlooked, a session id too', async (t) => {
+test('unknown arguments are ignored, a session id too', async (t) => {
   const server = await startServer(t, personOf(t));
   const { structured: first } = await server.call('mark_session_start', { intent: 'a', session_id: 'mine' });
   const { structured: ended } = await server.call('mark_session_end', { session_id: 'another', force: true });
@@ -172,13 +172,13 @@ test('two servers see one session and one last prompt, also across restarts, and
   assert.equal((await later.call('mark_session_end')).structured.session_id, taken.session_id);
 });
 
-test('the overlap policy of the profile holds from the next call on', async (t) => {
+test('the overlap policy of the profile applies from the next call on', async (t) => {
   const person = personOf(t);
   const server = await startServer(t, person, { env: { REVEILLE_PROFILE: person.profile } });
   writeFileSync(person.profile, 'chronometric:\n  session_overlap_policy: error\n');
   await server.call('mark_session_start', { intent: 'first' });
   const refused = await server.call('mark_session_start', { intent: 'second' });
-  assert.equal(refused.told.code, 'SESSION_ALREADY_OPEN');
+  assert.equal(refused.parsed.code, 'SESSION_ALREADY_OPEN');
   writeFileSync(person.profile, 'chronometric:\n  session_overlap_policy: auto_close\n');
   assert.equal(
     (await server.call('mark_session_start', { intent: 'third' })).structured.auto_closed_prior_session.intent,
@@ -186,7 +186,7 @@ test('the overlap policy of the profile holds from the next call on', async (t) 
   );
 });
 
-test('an unreadable profile takes away only what depends on it', async (t) => {
+test('an unreadable profile disables only the parts that depend on it', async (t) => {
   const person = personOf(t);
   writeFileSync(person.profile, 'privacy: [unclosed\n');
   const server = await startServer(t, person, { env: { REVEILLE_PROFILE: person.profile } });
@@ -196,32 +196,32 @@ test('an unreadable profile takes away only what depends on it', async (t) => {
     hyperfocus_signal: 'unknown',
   });
   assert.equal(
-    (await server.call('request_break_if_needed', { threshold_minutes: 1 })).told.code,
+    (await server.call('request_break_if_needed', { threshold_minutes: 1 })).parsed.code,
     'PROFILE_UNREADABLE',
   );
   assert.equal((await server.call('mark_session_start', { intent: 'a' })).isError, false);
-  assert.equal((await server.call('mark_session_start', { intent: 'b' })).told.code, 'PROFILE_UNREADABLE');
+  assert.equal((await server.call('mark_session_start', { intent: 'b' })).parsed.code, 'PROFILE_UNREADABLE');
   assert.equal((await server.call('mark_session_end')).structured.intent, 'a');
   rmSync(person.profile);
-  const { told } = await server.call('request_break_if_needed', { threshold_minutes: 1 });
-  assert.match(told.message, /does not exist/);
+  const { parsed: json } = await server.call('request_break_if_needed', { threshold_minutes: 1 });
+  assert.match(json.message, /does not exist/);
 });
 
-test('a machine without a time zone is said, and a zone in the profile helps at once', async (t) => {
+test('a machine without a time zone is reported, and a zone in the profile helps at once', async (t) => {
   const person = personOf(t);
   const server = await startServer(t, person, { zone: 'Nowhere/Land', env: { REVEILLE_PROFILE: person.profile } });
   writeFileSync(person.profile, '');
   for (const tool of CHRONOMETRIC_TOOLS.filter((name) => name !== 'idle_status')) {
-    const { told } = await server.call(tool, { intent: 'a', threshold_minutes: 1 });
-    assert.equal(told.code, 'INTERNAL_CLOCK_UNAVAILABLE', tool);
+    const { parsed: json } = await server.call(tool, { intent: 'a', threshold_minutes: 1 });
+    assert.equal(json.code, 'INTERNAL_CLOCK_UNAVAILABLE', tool);
   }
   assert.equal((await server.call('idle_status')).isError, false, 'which never fails');
   writeFileSync(person.profile, 'chronometric:\n  timezone: Asia/Kathmandu\n');
   assert.match((await server.call('get_time_context')).structured.now, /\+05:45$/);
-  assert.equal((await server.call('mark_session_end')).told.code, 'NO_OPEN_SESSION');
+  assert.equal((await server.call('mark_session_end')).parsed.code, 'NO_OPEN_SESSION');
 });
 
-test('a state that cannot be opened is said by each call that needs it, and tried again by the next', async (t) => {
+test('each call that needs the state reports a failure to open it, and the next one tries again', async (t) => {
   const person = personOf(t);
   mkdirSync(dirname(person.dataDir), { recursive: true });
   writeFileSync(person.dataDir, 'a file where a folder should be');
@@ -237,13 +237,13 @@ test('a state that cannot be opened is said by each call that needs it, and trie
   assert.equal(await server.end(), 0);
 });
 
-test('a full disk is said by each call, and nothing is lost when there is room again', async (t) => {
+test('each call reports a full disk, and nothing is lost when there is space again', async (t) => {
   const reason = noSmallDisk();
   if (reason !== false) return t.skip(reason);
   const person = personOf(t);
   const disk = new SmallDisk(4);
   const server = await startServer(t, { ...person, dataDir: disk.folder });
-  // After the server's own end: nobody may be on the disk any more.
+  // After the server's own end: no process may use the disk any more.
   t.after(() => disk.remove());
   await server.call('mark_session_start', { intent: 'outlive a full disk' });
   disk.fill();
@@ -256,7 +256,7 @@ test('a full disk is said by each call, and nothing is lost when there is room a
 });
 
 describe('the server ends', () => {
-  test('with exit 0 when stdin ends, while calls are under way too', async (t) => {
+  test('with exit 0 when stdin ends, also during calls', async (t) => {
     const server = await startServer(t, personOf(t));
     void server.request('tools/call', { name: 'idle_status' }).catch(() => {});
     assert.equal(await server.end(), 0);
@@ -271,13 +271,13 @@ describe('the server ends', () => {
     });
   }
 
-  test('after a message that is longer than any may be', async (t) => {
+  test('after a message that exceeds the length limit', async (t) => {
     const server = await startServer(t, personOf(t));
     server.write(`{"jsonrpc":"2.0","id":99,"method":"ping","params":{"x":"${'x'.repeat(11 * 1024 * 1024)}"}}`);
     assert.equal(await server.exited, 0);
   });
 
-  test('when nobody reads its answers any more', async (t) => {
+  test('when its answers are no longer read', async (t) => {
     const server = await startServer(t, personOf(t));
     server.child.stdout.destroy();
     server.write('{"jsonrpc":"2.0","id":99,"method":"tools/call","params":{"name":"get_time_context"}}');
@@ -285,7 +285,7 @@ describe('the server ends', () => {
   });
 });
 
-/** A server in this process, on a clock that the test moves: nights and breaks pass in no time. */
+/** A server in this process, on a clock that the test moves: nights and breaks pass at once. */
 async function onManualClock(t: TestContext, startsAt: string, presence: 'running' | 'calls' = 'running') {
   const person = personOf(t);
   writeFileSync(person.profile, 'chronometric:\n  timezone: Europe/Berlin\n  end_of_day_local: "18:00"\n');
@@ -302,7 +302,7 @@ async function onManualClock(t: TestContext, startsAt: string, presence: 'runnin
   // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of many shapes
   const call = async (name: ChronometricTool, args: object = {}): Promise<any> =>
     (await chronometric.call(name, { ...args }, new AbortController().signal)).told;
-  // As another program on the machine has it: the prompt hook.
+  // As another program on the machine does it: the prompt hook.
   const state = openState({ dataDir: person.dataDir, clock, dayEnd: (instant) => instant + 86_400_000 });
   t.after(() => state.close());
   return { clock, call, profile: person.profile, state };
@@ -311,23 +311,23 @@ async function onManualClock(t: TestContext, startsAt: string, presence: 'runnin
 const HOUR = 3_600_000;
 const MINUTE = 60_000;
 
-test('eight hours of sleep are no work, and a forgotten session ends when it was last seen', async (t) => {
+test('eight hours of sleep are not work, and a forgotten session ends when it was last seen', async (t) => {
   const { clock, call } = await onManualClock(t, '2026-06-15T20:00:00+02:00');
   await call('mark_session_start', { intent: 'one more hour' });
   await clock.advance(HOUR);
   assert.equal((await call('get_time_context')).active_length, 'PT1H');
-  // The lid is closed: the wall clock goes on, no timer does.
+  // The lid is closed: the wall clock continues, no timer does.
   clock.jump(10 * HOUR);
   await clock.advance(MINUTE);
   const morning = await call('get_time_context');
   assert.match(morning.active_length, /^PT1H(1M)?(\d+S)?$/);
-  assert.equal(morning.current_session_length, 'PT11H1M', 'nobody has ended it');
+  assert.equal(morning.current_session_length, 'PT11H1M', 'no client has ended it');
   const { auto_closed_prior_session: forgotten } = await call('mark_session_start', { intent: 'a new day' });
   assert.equal(forgotten.intent, 'one more hour');
   assert.deepEqual([forgotten.ended_at, forgotten.duration], ['2026-06-15T21:00:00+02:00', 'PT1H']);
 });
 
-test('the count of a break request begins anew after a real break, and half past midnight is one rung harder', async (t) => {
+test('the count of a break request restarts after a real break, and half past midnight is one level harder', async (t) => {
   const { clock, call } = await onManualClock(t, '2026-06-15T22:00:00+02:00');
   await call('mark_session_start', { intent: 'night shift' });
   const ask = () => call('request_break_if_needed', { threshold_minutes: 45 });
@@ -346,7 +346,7 @@ test('the count of a break request begins anew after a real break, and half past
   assert.deepEqual([late.elapsed, late.active_elapsed, late.threshold_from], ['PT2H35M', 'PT1H44M45S', 'caller']);
 });
 
-test('a clock that is put back makes nothing negative and ends no session in the future', async (t) => {
+test('a clock that is set back makes nothing negative and ends no session in the future', async (t) => {
   const { clock, call } = await onManualClock(t, '2026-06-15T12:00:00+02:00');
   await call('mark_session_start', { intent: 'back and forth' });
   await clock.advance(10 * MINUTE);
@@ -358,10 +358,10 @@ test('a clock that is put back makes nothing negative and ends no session in the
   assert.deepEqual([ended.duration, ended.active_duration], ['PT0S', 'PT0S']);
 });
 
-test('under a daemon that runs all night only prompts say that somebody is there, and an agent that is woken is no work', async (t) => {
+test('under a daemon that runs all night only prompts count as presence, and a woken agent is not work', async (t) => {
   const { clock, call, state } = await onManualClock(t, '2026-06-15T17:00:00+02:00', 'calls');
   await call('mark_session_start', { intent: 'a word with Neo' });
-  // They talk: a prompt every two minutes.
+  // A conversation: a prompt every two minutes.
   for (let said = 0; said < 15; said++) {
     await clock.advance(2 * MINUTE);
     state.prompted(clock.now());
@@ -377,7 +377,7 @@ test('under a daemon that runs all night only prompts say that somebody is there
   assert.match(forgotten.active_duration, /^PT3[0-5]M/);
 });
 
-test('however often the time and the idleness are asked for, no other answer changes by it', async (t) => {
+test('queries of the time and the idle state, however many, change no other answer', async (t) => {
   const evening = async (asks: boolean) => {
     const { clock, call } = await onManualClock(t, '2026-06-15T17:00:00+02:00', 'calls');
     const answers: unknown[] = [];
@@ -401,19 +401,19 @@ test('however often the time and the idleness are asked for, no other answer cha
   assert.deepEqual(watched.slice(2, 5), [null, 'PT4M45S', 'PT40M']);
 });
 
-test('that the server runs is somebody there beside an agent CLI, and nobody with --by-calls, as the agents of daemons run it', async (t) => {
+test('a running server counts as presence beside an agent CLI, and not with --by-calls, as the agents of daemons run it', async (t) => {
   for (const flags of [[], ['--by-calls']]) {
     const person = personOf(t);
     const server = await startServer(t, person, { flags });
     const state = openState({ dataDir: person.dataDir, clock: systemClock, dayEnd: (instant) => instant });
     t.after(() => state.close());
-    const look = async () => {
+    const readPresence = async () => {
       await server.request('resources/read', { uri: 'chronometric://sessions/today' });
       return state.spansBetween(0, Number.MAX_SAFE_INTEGER).length;
     };
     // The first beat comes when the tools are loaded.
-    while (flags.length === 0 && (await look()) === 0) await wait(systemClock, 20);
-    for (let looks = 0; looks < 5; looks++) assert.equal(await look(), flags.length === 0 ? 1 : 0);
+    while (flags.length === 0 && (await readPresence()) === 0) await wait(systemClock, 20);
+    for (let reads = 0; reads < 5; reads++) assert.equal(await readPresence(), flags.length === 0 ? 1 : 0);
   }
   for (const agent of ['neo', 'default']) {
     const manifest = readFileSync(join(import.meta.dirname, '..', '..', '..', 'agents', `${agent}.json`), 'utf8');
@@ -423,7 +423,7 @@ test('that the server runs is somebody there beside an agent CLI, and nobody wit
   }
 });
 
-test('what the profile says of zones, thresholds and the ladder counts at once, without a restart', async (t) => {
+test('changed zones, thresholds and the ladder in the profile apply at once, without a restart', async (t) => {
   const { clock, call, profile } = await onManualClock(t, '2026-06-15T10:00:00+02:00');
   const ask = () => call('request_break_if_needed', { threshold_minutes: 200 });
   await call('mark_session_start', { intent: 'half an hour' });

@@ -15,16 +15,16 @@ import {
 
 const SKILL = join(import.meta.dirname, '..', '..', '..', 'skills', 'hyperfocus-nudge', 'SKILL.mtx');
 
-test('the hyperfocus-nudge skill that ships names the five tools, each level and each signal', () => {
+test('the bundled hyperfocus-nudge skill names the five tools, each level and each signal', () => {
   const { text, entries, limit } = readSkill(SKILL);
   const wanted = CHRONOMETRIC_TOOLS.map((tool) => `matrix://tool/mcp/chronometric/${tool}@${CHRONOMETRIC_VERSION}`);
   assert.deepEqual([limit, entries.map(({ uri }) => uri)], [undefined, wanted]);
   const guide = text.slice(text.indexOf('§GUIDE'));
-  for (const word of [...BREAK_LEVELS, ...HYPERFOCUS_SIGNALS, 'prior_intent', 'suggested_action', 'null'])
-    assert.match(guide, new RegExp(`\\b${word}\\b`), word);
+  for (const term of [...BREAK_LEVELS, ...HYPERFOCUS_SIGNALS, 'prior_intent', 'suggested_action', 'null'])
+    assert.match(guide, new RegExp(`\\b${term}\\b`), term);
 });
 
-test('docs/reference/chronometric.md names every code, and says which are additions to those of the sources', () => {
+test('docs/reference/chronometric.md names every code, and marks the additions to those of the sources', () => {
   const page = readFileSync(
     join(import.meta.dirname, '..', '..', '..', 'docs', 'reference', 'chronometric.md'),
     'utf8',
@@ -40,7 +40,7 @@ test('docs/reference/chronometric.md names every code, and says which are additi
   assert.deepEqual(additions, ['INTENT_REQUIRED', 'INTENT_TOO_LONG', 'SUMMARY_TOO_LONG']);
 });
 
-test('docs/reference/chronometric.md gives each tool the version that it carries', () => {
+test('docs/reference/chronometric.md gives each tool its version', () => {
   const page = readFileSync(
     join(import.meta.dirname, '..', '..', '..', 'docs', 'reference', 'chronometric.md'),
     'utf8',

@@ -1,4 +1,4 @@
-/** A temp folder with an agent's key, and the variables that point the MCP server at a chronosd. */
+/** A temporary folder with an agent's key, and the variables that point the MCP server at a chronosd. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -39,7 +39,7 @@ describe('the chronosd client', () => {
   const client = (options: Partial<ChronosClientOptions> = {}) =>
     createChronosClient({ url: chronosd.url, token: chronosd.token, identity, ...options });
 
-  test('sets, lists, shows and cancels an alarm, and its payload keeps every byte on both ways', async () => {
+  test('sets, lists, shows and cancels an alarm, and its payload keeps every byte both ways', async () => {
     const created = await client().createAlarm({
       kind: 'once',
       wake_message: 'wake',
@@ -56,7 +56,7 @@ describe('the chronosd client', () => {
     assert.equal((await client().cancelAlarm(created.id)).status, 'cancelled');
   });
 
-  test('proves the identity anew for every call', async () => {
+  test('proves the identity again for every call', async () => {
     const api = client();
     await api.listAlarms();
     await api.listAlarms();
@@ -64,7 +64,7 @@ describe('the chronosd client', () => {
     assert.notEqual(chronosd.issued[0], chronosd.issued[1]);
   });
 
-  test('shares one proof between calls when it is given a holder, and proves anew when the token has died', async () => {
+  test('shares one proof between calls when it has a holder, and proves again when the token has expired', async () => {
     const api = client({ principal: holdPrincipal() });
     await api.listAlarms();
     await api.listAlarms();
@@ -74,7 +74,7 @@ describe('the chronosd client', () => {
     assert.equal(chronosd.issued.length, 2);
   });
 
-  test('does not use a held token that is about to expire', async () => {
+  test('does not use a held token that expires soon', async () => {
     let monotonic = 0;
     const clock = { ...systemClock, monotonic: () => monotonic };
     const api = client({ principal: holdPrincipal(), clock });
@@ -84,9 +84,12 @@ describe('the chronosd client', () => {
     assert.equal(chronosd.issued.length, 2);
   });
 
-  test('reports a refused proof once and does not try again', async () => {
-    const stranger = { ...identity, sign: () => '0'.repeat(128) };
-    await assert.rejects(client({ identity: stranger }).listAlarms(), failsWith('unauthorized', 'proof of identity'));
+  test('reports a refused proof once and does not retry', async () => {
+    const unknownIdentity = { ...identity, sign: () => '0'.repeat(128) };
+    await assert.rejects(
+      client({ identity: unknownIdentity }).listAlarms(),
+      failsWith('unauthorized', 'proof of identity'),
+    );
     assert.deepEqual(
       chronosd.seen.map(({ path }) => path),
       ['/v1/agent/auth/challenge', '/v1/agent/auth/verify'],
@@ -121,7 +124,7 @@ describe('the chronosd client', () => {
     await assert.rejects(client({ token: 'wrong' }).listAlarms(), failsWith('unauthorized', 'bearer'));
   });
 
-  test('says where nobody answered and what to do', async () => {
+  test('names the address that does not answer and the remedy', async () => {
     const closed = createTcpServer().listen(0, '127.0.0.1');
     await once(closed, 'listening');
     const { port } = closed.address() as AddressInfo;
@@ -133,7 +136,7 @@ describe('the chronosd client', () => {
     );
   });
 
-  test('says how long it waited, and that the outcome of a change is unknown', async () => {
+  test('reports how long it waited, and that the outcome of a change is unknown', async () => {
     const fireTimer: (() => void)[] = [];
     const clock = {
       ...systemClock,
@@ -155,12 +158,12 @@ describe('the chronosd client', () => {
     await assert.rejects(setting, failsWith('unavailable', 'within 1234 ms', 'not known', 'idempotency_key'));
   });
 
-  test('counts the proof into the time a call may take', async () => {
+  test('counts the proof in the timeout of a call', async () => {
     chronosd.misbehave = () => true;
     await assert.rejects(client({ timeoutMs: 30 }).listAlarms(), failsWith('unavailable', 'within 30 ms'));
   });
 
-  test('can be given up by its caller', async () => {
+  test('can be cancelled by its caller', async () => {
     const controller = new AbortController();
     chronosd.misbehave = () => {
       controller.abort();
@@ -176,7 +179,7 @@ describe('the chronosd client', () => {
     );
   });
 
-  test('calls what is not an envelope unavailable: HTML, cut-off JSON, a redirect, wrong data, bad UTF-8', async () => {
+  test('reports any body other than an envelope as unavailable: HTML, cut-off JSON, a redirect, wrong data, bad UTF-8', async () => {
     const answers: [status: number, body: string | Buffer, says: RegExp][] = [
       [200, '<html>hello</html>', /not an envelope/],
       [200, '{"ok":true,"data":{"alar', /not an envelope/],
@@ -187,13 +190,13 @@ describe('the chronosd client', () => {
       [200, '{"ok":true,"data":{"alarms":[{}]}}', /without an id/],
       [200, Buffer.from([0x7b, 0xff, 0x7d]), /not UTF-8/],
     ];
-    for (const [status, body, says] of answers) {
+    for (const [status, body, pattern] of answers) {
       chronosd.misbehave = (request, response) => {
         if (!request.url?.startsWith('/v1/alarms')) return false;
         response.writeHead(status, { location: 'http://127.0.0.1:1/' }).end(body);
         return true;
       };
-      await assert.rejects(client().listAlarms(), failsWith('unavailable', says));
+      await assert.rejects(client().listAlarms(), failsWith('unavailable', pattern));
     }
   });
 
@@ -227,7 +230,7 @@ describe('the chronosd client', () => {
     );
   });
 
-  test('refuses addresses and tokens that cannot be used, without repeating a secret', () => {
+  test('refuses unusable addresses and tokens, without repeating a secret', () => {
     const secret = 'line one\nline two';
     for (const options of [
       { token: secret },

@@ -43,11 +43,11 @@ export type McpProcess = {
   write(line: string | Buffer): void;
   /** The next line of stdout, as text. */
   nextLine(): Promise<string>;
-  /** Writes a request and gives the line that answers it, whatever else comes before. */
+  /** Writes a request and returns its answer, whatever other lines come before. */
   request(method: string, paramsJson: string): Promise<{ line: string; answer: JsonRpcAnswer }>;
-  /** Shakes hands the 2025 way. */
+  /** Performs the handshake of 2025. */
   initialize(): Promise<JsonRpcAnswer>;
-  /** Lines of stdout that nobody has taken yet. */
+  /** Unread lines of stdout. */
   unread(): readonly string[];
   stderr(): string;
   /** Closes stdin and waits for the exit code. */

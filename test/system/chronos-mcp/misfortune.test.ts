@@ -41,7 +41,7 @@ async function stillServes(): Promise<void> {
   assert.equal(answer.result.tools.length, 3);
 }
 
-/** Sends a call, number 99, that chronosd never answers. Resolves when it has arrived, with what happens to it. */
+/** Sends a call, number 99, that chronosd never answers. Resolves when it has arrived, with its fate. */
 function callThatHangs(): Promise<{ givenUp: Promise<void> }> {
   const arrived = new Promise<{ givenUp: Promise<void> }>((resolve) => {
     chronosd.misbehave = (request, response) => {
@@ -56,8 +56,8 @@ function callThatHangs(): Promise<{ givenUp: Promise<void> }> {
 
 const SET = '{"kind":"once","wake_message":"x","delay_seconds":60}';
 
-describe('what comes in on stdin', () => {
-  test('garbage is answered with a parse error, and the server goes on', async () => {
+describe('input on stdin', () => {
+  test('garbage gets a parse error, and the server continues', async () => {
     await start();
     const lines: (string | Buffer)[] = [
       'hello',
@@ -75,7 +75,7 @@ describe('what comes in on stdin', () => {
     await stillServes();
   });
 
-  test('JSON that is no message is answered under its id where it has one, digits and all', async () => {
+  test('JSON that is not a message is answered under its id where it has one, with all digits', async () => {
     await start();
     const lines: [line: string, answerStart: string][] = [
       ['[]', '{"jsonrpc":"2.0","error":{"code":-32600'],
@@ -95,7 +95,7 @@ describe('what comes in on stdin', () => {
     await stillServes();
   });
 
-  test('a 10 MB message is read and refused for what is wrong with it', async () => {
+  test('a 10 MB message is read and refused for its actual fault', async () => {
     await start();
     const failure = await failureOf('alarm_set', `{"kind":"once","wake_message":"${'x'.repeat(10_000_000)}"}`);
     assert.match(failure.message, /wake_message must be at most 65536 bytes of UTF-8, it has 10000000/);
@@ -103,7 +103,7 @@ describe('what comes in on stdin', () => {
     await stillServes();
   });
 
-  test('a message beyond the limit is dropped without being held, and the server goes on', async () => {
+  test('a message beyond the limit is dropped without being buffered, and the server continues', async () => {
     await start();
     const megabyte = 'x'.repeat(1024 * 1024);
     mcp.child.stdin.write('{"jsonrpc":"2.0","id":1,"method":"');
@@ -113,7 +113,7 @@ describe('what comes in on stdin', () => {
     await stillServes();
   });
 
-  test('deep nesting is refused by a result that says so, wherever it stands, and never left without an answer', async () => {
+  test('deep nesting is refused by a result that says so, wherever it is, and always answered', async () => {
     await start();
     for (const levels of [200, 30_000, 1_000_000]) {
       const deep = `${'['.repeat(levels)}${']'.repeat(levels)}`;
@@ -141,22 +141,22 @@ describe('what comes in on stdin', () => {
   });
 });
 
-describe('when chronosd is not as it should be', () => {
-  test('nobody listens: unavailable, with the address and what to do', async () => {
+describe('when chronosd is faulty', () => {
+  test('no listener: unavailable, with the address and the remedy', async () => {
     await start({ MATRIX_CHRONOS_URL: 'http://127.0.0.1:1' });
     const failure = await failureOf('alarm_list', '{}');
     assert.deepEqual([failure.code, failure.retryable], ['unavailable', true]);
     assert.match(failure.message, /http:\/\/127\.0\.0\.1:1 .*reveille up/);
   });
 
-  test('it hangs: unavailable after the time that was set', async () => {
+  test('it hangs: unavailable after the timeout', async () => {
     await start({ MATRIX_CHRONOS_TIMEOUT_MS: '300' });
     chronosd.misbehave = () => true;
     assert.match((await failureOf('alarm_set', SET)).message, /did not answer within 300 ms/);
     await stillServes();
   });
 
-  test('one call that hangs holds up no other', async () => {
+  test('one hanging call delays no other', async () => {
     await start();
     await callThatHangs();
     const { answer } = await mcp.request('tools/call', `{"name":"alarm_set","arguments":${SET}}`);
@@ -186,7 +186,7 @@ describe('when chronosd is not as it should be', () => {
         /^disk full$/,
       ],
     ];
-    for (const [answer, code, says] of cases) {
+    for (const [answer, code, text] of cases) {
       chronosd.misbehave = (request, response) => {
         if (request.method !== 'POST' || request.url !== '/v1/alarms') return false;
         answer(response);
@@ -194,7 +194,7 @@ describe('when chronosd is not as it should be', () => {
       };
       const failure = await failureOf('alarm_set', SET);
       assert.equal(failure.code, code);
-      assert.match(failure.message, says);
+      assert.match(failure.message, text);
     }
   });
 
@@ -218,7 +218,7 @@ describe('when chronosd is not as it should be', () => {
     assert.doesNotMatch(mcp.stderr(), new RegExp(chronosd.token));
   });
 
-  test('a list too long for an MCP message is refused with the way out', async () => {
+  test('a list that exceeds an MCP message is refused with the remedy', async () => {
     await start();
     chronosd.misbehave = (request, response) => {
       if (request.method !== 'GET') return false;
@@ -234,7 +234,7 @@ describe('when chronosd is not as it should be', () => {
 });
 
 describe('the key file and the settings', () => {
-  test('a key that others can read, a key that is none and a missing key are told apart at the call', async () => {
+  test('a key that others can read, an invalid key and a missing key have different errors at the call', async () => {
     await start();
     assert.equal((await mcp.request('tools/call', '{"name":"alarm_list"}')).answer.result.isError, undefined);
     chmodSync(agent.keyFile, 0o644);
@@ -250,7 +250,7 @@ describe('the key file and the settings', () => {
     assert.doesNotMatch(short.message, /deadbeef/);
   });
 
-  test('without settings a call says what to do; what is set on this machine is found without a restart', async () => {
+  test('without settings a call names the remedy; settings of this machine are found without a restart', async () => {
     mcp = spawnMcp({});
     await mcp.initialize();
     const failure = await failureOf('alarm_list', '{}');
@@ -267,7 +267,7 @@ describe('the key file and the settings', () => {
 });
 
 describe('the end', () => {
-  test('the end of stdin ends the process, also in the middle of a call', async () => {
+  test('the end of stdin ends the process, also during a call', async () => {
     await start();
     assert.equal(await mcp.end(), 0);
     await start();
@@ -275,7 +275,7 @@ describe('the end', () => {
     assert.equal(await mcp.end(), 0);
   });
 
-  test('SIGTERM ends the process, also in the middle of a call', async () => {
+  test('SIGTERM ends the process, also during a call', async () => {
     await start();
     await callThatHangs();
     const exited = new Promise<number | null>((resolve) => mcp.child.once('exit', resolve));
@@ -291,7 +291,7 @@ describe('the end', () => {
     assert.equal(await exited, 0);
   });
 
-  test('a call that the client cancels is given up and not answered', async () => {
+  test('a call that the client cancels is aborted and not answered', async () => {
     await start();
     const { givenUp } = await callThatHangs();
     mcp.write('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":99}}');

@@ -4,7 +4,7 @@ import { Client } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { type McpProcess, mcpCommand, spawnMcp } from './mcp-process.ts';
 
-const NOBODY = { MATRIX_CHRONOS_URL: 'http://127.0.0.1:1', MATRIX_CHRONOS_TOKEN: 'nobody-checks-this' };
+const UNREACHABLE = { MATRIX_CHRONOS_URL: 'http://127.0.0.1:1', MATRIX_CHRONOS_TOKEN: 'nobody-checks-this' };
 const TOOLS = ['alarm_set', 'alarm_list', 'alarm_cancel'];
 
 let mcp: McpProcess | undefined;
@@ -12,7 +12,7 @@ afterEach(() => mcp?.kill());
 
 for (const version of ['2024-10-07', '2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25']) {
   test(`the handshake of ${version} and tools/list are answered while chronosd is down`, async () => {
-    mcp = spawnMcp(NOBODY);
+    mcp = spawnMcp(UNREACHABLE);
     const hello = { protocolVersion: version, capabilities: {}, clientInfo: { name: 'test', version: '0' } };
     const { answer } = await mcp.request('initialize', JSON.stringify(hello));
     assert.equal(answer.result.protocolVersion, version);
@@ -31,7 +31,7 @@ for (const version of ['2024-10-07', '2024-11-05', '2025-03-26', '2025-06-18', '
 
 test('server/discover and tools/list of 2026-07-28 are answered while chronosd is down', async () => {
   const client = new Client({ name: 'test', version: '0' }, { versionNegotiation: { mode: { pin: '2026-07-28' } } });
-  await client.connect(new StdioClientTransport({ ...mcpCommand(NOBODY), stderr: 'ignore' }));
+  await client.connect(new StdioClientTransport({ ...mcpCommand(UNREACHABLE), stderr: 'ignore' }));
   try {
     const { supportedVersions, capabilities } = await client.discover();
     assert.ok(supportedVersions.includes('2026-07-28'));
@@ -46,9 +46,9 @@ test('server/discover and tools/list of 2026-07-28 are answered while chronosd i
   }
 });
 
-test('a client that finds the version out by itself can call tools', async () => {
+test('a client that detects the version itself can call tools', async () => {
   const client = new Client({ name: 'test', version: '0' }, { versionNegotiation: { mode: 'auto' } });
-  await client.connect(new StdioClientTransport({ ...mcpCommand(NOBODY), stderr: 'ignore' }));
+  await client.connect(new StdioClientTransport({ ...mcpCommand(UNREACHABLE), stderr: 'ignore' }));
   try {
     const { isError, structuredContent } = await client.callTool({ name: 'alarm_list', arguments: {} });
     assert.equal(isError, true);
@@ -58,8 +58,8 @@ test('a client that finds the version out by itself can call tools', async () =>
   }
 });
 
-test('stdout carries nothing but MCP, and what goes wrong is logged on stderr', async () => {
-  mcp = spawnMcp(NOBODY);
+test('stdout carries nothing but MCP, and faults are logged on stderr', async () => {
+  mcp = spawnMcp(UNREACHABLE);
   await mcp.initialize();
   const { answer } = await mcp.request('tools/call', '{"name":"alarm_list","arguments":{}}');
   assert.equal(answer.result.isError, true);
@@ -72,7 +72,7 @@ test('stdout carries nothing but MCP, and what goes wrong is logged on stderr', 
   assert.ok(logged.some(({ tool, code }) => tool === 'alarm_list' && code === 'unavailable'));
 });
 
-test('a wrong variable stops the start with its name', async () => {
+test('a wrong variable stops the start and is named', async () => {
   mcp = spawnMcp({ MATRIX_CHRONOS_TIMEOUT_MS: 'soon' });
   await assert.rejects(mcp.initialize(), /MATRIX_CHRONOS_TIMEOUT_MS must be a whole number/);
 });

@@ -7,7 +7,7 @@ import { payloadTextOf, type StandInChronosd, startStandInChronosd } from '../..
 import { type AgentFiles, makeAgentFiles } from './agent-files.ts';
 import { type McpProcess, mcpCommand, spawnMcp } from './mcp-process.ts';
 
-/** Mixed scripts, control characters, trailing spaces, a line separator, an astral character, a lonely quote. */
+/** Mixed scripts, control characters, trailing spaces, a line separator, an astral character, a single quote. */
 const WAKE_MESSAGE = 'Prüfe ob 完了 готово مرحبا שלום 🚀\u0000\u0001\u001f\u007f\t\r\n\u2028"\\  ';
 const BIG = '12345678901234567890';
 const textOf = (result: CallToolResult) => (result.content[0] as { type: 'text'; text: string }).text;
@@ -82,7 +82,7 @@ for (const era of ['2025', '2026-07-28'] as const) {
       );
     });
 
-    test('prove the identity anew for every call and keep no token', async () => {
+    test('prove the identity again for every call and keep no token', async () => {
       await call('alarm_list', {});
       await call('alarm_list', {});
       assert.deepEqual(
@@ -96,14 +96,14 @@ for (const era of ['2025', '2026-07-28'] as const) {
       );
     });
 
-    test('read numbers that were sent as strings', async () => {
+    test('accept numbers sent as strings', async () => {
       const set = await call('alarm_set', { kind: 'once', wake_message: 'x', delay_seconds: '600' });
       assert.equal(set.isError, undefined, textOf(set));
       assert.equal(sliceAt(chronosd.seen.at(-1)!.body, ['delay_seconds']), '600');
       assert.equal((await call('alarm_list', { limit: '2' })).isError, undefined);
     });
 
-    test('answer bad input with the field, the value and the remedy, as JSON and as text, and ask chronosd nothing', async () => {
+    test('answer bad input with the field, the value and the remedy, as JSON and as text, and do not call chronosd', async () => {
       const cases: [name: string, args: Record<string, unknown>, says: RegExp][] = [
         [
           'alarm_set',
@@ -125,13 +125,13 @@ for (const era of ['2025', '2026-07-28'] as const) {
         ['alarm_list', { limit: 501 }, /limit must be at most 500 \(got 501\)/],
         ['alarm_cancel', {}, /alarm_id is required/],
       ];
-      for (const [name, args, says] of cases) {
+      for (const [name, args, pattern] of cases) {
         const result = await call(name, args);
         assert.equal(result.isError, true);
         const error = result.structuredContent as { code: string; message: string; retryable: boolean };
         assert.deepEqual(JSON.parse(textOf(result)), error);
         assert.deepEqual([error.code, error.retryable], ['invalid_request', false]);
-        assert.match(error.message, says);
+        assert.match(error.message, pattern);
       }
       assert.deepEqual(chronosd.seen, []);
     });
@@ -193,7 +193,7 @@ describe('the bytes on stdio', () => {
     assert.equal(text, sliceAt(line, ['result', 'structuredContent']));
   });
 
-  test('arguments that are absent are an empty object, and others than objects are refused', async () => {
+  test('absent arguments are an empty object, and arguments other than objects are refused', async () => {
     assert.equal((await mcp.request('tools/call', '{"name":"alarm_list"}')).answer.result.isError, undefined);
     for (const value of ['null', '[]', '"{}"', '7']) {
       const { answer } = await mcp.request('tools/call', `{"name":"alarm_list","arguments":${value}}`);
@@ -201,7 +201,7 @@ describe('the bytes on stdio', () => {
     }
   });
 
-  test('a field called like the way arguments are carried inside is a field like any other', async () => {
+  test('a field with the name of the internal argument carrier is an ordinary field', async () => {
     const { answer } = await mcp.request('tools/call', '{"name":"alarm_list","arguments":{"source":{"text":"{}"}}}');
     assert.match(answer.result.structuredContent.message, /unknown field "source"/);
   });

@@ -23,9 +23,9 @@ const HOUR = 3600;
 
 describe('the client and the tools with a real chronosd', () => {
   const folder = mkdtempSync(join(tmpdir(), 'reveille-chronosd-'));
-  const rung: string[] = [];
+  const fired: string[] = [];
   const router = createServer((request, response) => {
-    request.on('data', (chunk: Buffer) => rung.push(chunk.toString()));
+    request.on('data', (chunk: Buffer) => fired.push(chunk.toString()));
     request.on('end', () => response.writeHead(202).end('{"ok":true,"data":{}}'));
   });
   let chronosd: RunningChronos;
@@ -90,7 +90,7 @@ describe('the client and the tools with a real chronosd', () => {
     assert.equal((await client.getAlarm(set.data.id)).status, 'cancelled');
   });
 
-  test('what only chronosd can judge comes back in its words', async () => {
+  test('an error that only chronosd can detect is returned in its words', async () => {
     const cases: [args: string, says: RegExp][] = [
       ['{"kind":"once","wake_message":"x"}', /delay_seconds or fire_at/],
       ['{"kind":"once","wake_message":"x","delay_seconds":5,"fire_at":"2999-01-01T00:00:00Z"}', /exclude each other/],
@@ -98,14 +98,14 @@ describe('the client and the tools with a real chronosd', () => {
       ['{"kind":"cron","wake_message":"x","cron_expr":"0 0 30 2 *"}', /cron_expr/],
       ['{"kind":"cron","wake_message":"x","cron_expr":"@daily","timezone":"Mars/Olympus"}', /timezone/],
     ];
-    for (const [args, says] of cases) {
+    for (const [args, message] of cases) {
       const { isError, data } = await callTool('alarm_set', args);
       assert.deepEqual([isError, data.code], [true, 'invalid_request'], args);
-      assert.match(data.message, says);
+      assert.match(data.message, message);
     }
   });
 
-  test('pages are walked with the cursor', async () => {
+  test('pages are read with the cursor', async () => {
     for (const n of [1, 2, 3]) await client.createAlarm({ kind: 'once', wake_message: `${n}`, delay_seconds: HOUR });
     const first = await callTool('alarm_list', '{"status":"active","limit":2}');
     assert.equal(first.data.count, 2);
@@ -124,11 +124,11 @@ describe('the client and the tools with a real chronosd', () => {
     let fires = (await client.listFires(id)).fires;
     while (fires.length === 0) fires = (await client.listFires(id)).fires;
     assert.deepEqual([fires[0]?.fire_id, fires[0]?.outcome], [triggered.fire_id, 'delivered']);
-    assert.ok(rung.join('').includes(PAYLOAD));
+    assert.ok(fired.join('').includes(PAYLOAD));
     await assert.rejects(client.redriveAlarm(id), { code: 'conflict' });
   });
 
-  test('keys are listed, enrolled and revoked, and a revoked one stops working at once', async () => {
+  test('keys are listed, enrolled and revoked, and a revoked key stops working at once', async () => {
     const { agents } = await client.listAgents();
     assert.deepEqual(
       agents.map(({ label, source }) => [label, source]),
@@ -148,7 +148,7 @@ describe('the client and the tools with a real chronosd', () => {
     await assert.rejects(other.listAlarms(), { name: 'ReveilleError' });
   });
 
-  test('health and readiness are told without any token', async () => {
+  test('health and readiness are reported without a token', async () => {
     const plain = createChronosClient({ url: chronosd.url, token: 'unused' });
     assert.equal((await plain.health()).status, 'ok');
     assert.equal((await plain.ready()).status, 'ready');

@@ -1,6 +1,6 @@
 /**
- * A random walk of everything that can happen to one alarm: what its owner does, what deliveries come to, holders that
- * vanish, time that passes. After every step the state must keep its promises.
+ * A random walk over all events of one alarm: its owner's changes, outcomes of deliveries, vanished holders, elapsed
+ * time. After every step the invariants must hold.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -93,15 +93,15 @@ const steps: fc.Arbitrary<Step> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ do: fc.constant('edit' as const), body: fc.constantFrom(...edits) }) },
 );
 
-/** One alarm, its clock, and what an observer remembers of it. */
+/** One alarm, its clock, and an observer's record of it. */
 class Walk {
   state: AlarmState;
   now = NOW;
   readonly delivered = new Set<string>();
   cancelledAt: number | undefined;
-  /** The latest occurrence of the schedule since it was last begun anew. */
+  /** The latest occurrence of the schedule since its last restart. */
   #latest: Occurrence | undefined;
-  /** How often each action was carried out and not refused, to show that the walk goes everywhere. */
+  /** How often each action was performed and not refused, to show that the walk covers every action. */
   static readonly done = new Map<string, number>();
 
   constructor(body: Body) {
@@ -109,7 +109,7 @@ class Walk {
     this.check(this.state, 'begin');
   }
 
-  /** Applies a transition the way a store does; a refusal leaves everything as it was. */
+  /** Applies a transition as a store does; a refusal changes nothing. */
   #apply(name: string, given: AlarmState, transition: (state: AlarmState) => AlarmState): void {
     let after: AlarmState;
     try {
@@ -171,13 +171,13 @@ class Walk {
     );
     if (!due) return;
     assert.ok(this.now >= due.scheduledFor, 'never early');
-    assert.ok(!this.delivered.has(due.fireId), 'what was delivered is not delivered again');
+    assert.ok(!this.delivered.has(due.fireId), 'a delivered occurrence is not delivered again');
     assert.equal(this.cancelledAt, undefined, 'nothing starts after a cancel');
     this.state = claim(this.state, due.fireId, this.now);
     Walk.done.set('claim', (Walk.done.get('claim') ?? 0) + 1);
   }
 
-  /** Every lease runs out. */
+  /** Every lease expires. */
   #vanish(): void {
     this.now += LEASE_MS;
     for (const { fireId, leaseUntil } of this.state.occurrences) {
@@ -191,11 +191,11 @@ class Walk {
     // No delivery takes less than a millisecond.
     const now = ++this.now;
     const { state } = this;
-    const held = state.occurrences.find((occurrence) => isLeased(occurrence, now));
-    if (!held) return;
-    const { fireId } = held;
+    const leased = state.occurrences.find((occurrence) => isLeased(occurrence, now));
+    if (!leased) return;
+    const { fireId } = leased;
     const given = release(state, fireId);
-    const replacement = held.attempt === 1 ? catchUp(state.alarm, held, held.claimedAt!) : undefined;
+    const replacement = leased.attempt === 1 ? catchUp(state.alarm, leased, leased.claimedAt!) : undefined;
     if (replacement) {
       this.#apply('replaced', given, (before) => settleReplaced(before, fireId, replacement));
       return;
@@ -215,13 +215,13 @@ class Walk {
     assert.ok(occurrences.filter(({ source }) => source === 'schedule').length <= 1);
     switch (alarm.status) {
       case 'active':
-        assert.notEqual(scheduled?.dueAt ?? null, null, `${name} left an active alarm that would never ring`);
+        assert.notEqual(scheduled?.dueAt ?? null, null, `${name} left an active alarm that would never fire`);
         break;
       case 'paused':
         assert.equal(
           scheduled?.dueAt,
           null,
-          `${name} left a paused alarm that would ring, or one that never can again`,
+          `${name} left a paused alarm that would fire, or one that never can again`,
         );
         break;
       case 'failed':
@@ -241,12 +241,12 @@ class Walk {
     if (name === 'edit') this.#latest = undefined;
     if (!scheduled) return;
     if (this.#latest && this.#latest.fireId !== scheduled.fireId)
-      assert.ok(scheduled.scheduledFor > this.#latest.scheduledFor, `${name} took the series back`);
+      assert.ok(scheduled.scheduledFor > this.#latest.scheduledFor, `${name} moved the series back`);
     this.#latest = scheduled;
   }
 }
 
-test('whatever its owner does and whatever becomes of its deliveries, an alarm keeps its promises', () => {
+test('for every action of its owner and every outcome of its deliveries, an alarm keeps its invariants', () => {
   fc.assert(
     fc.property(fc.constantFrom(...creations), fc.array(steps, { maxLength: 60, size: 'max' }), (body, walk) => {
       const alarm = new Walk(body);
@@ -268,5 +268,5 @@ test('whatever its owner does and whatever becomes of its deliveries, an alarm k
   ]
     .concat(['refused', 'gone', 'missed'])
     .filter((name) => (Walk.done.get(name) ?? 0) < 20);
-  assert.deepEqual(missing, [], 'the walk did not go everywhere');
+  assert.deepEqual(missing, [], 'the walk did not reach every action');
 });

@@ -1,6 +1,6 @@
 /**
- * `kill -9` of chronosd. While alarms are created: what was acknowledged is there, what was not is there once or not at
- * all. While they are delivered: the next start takes them up at once.
+ * `kill -9` of chronosd. During creates: acknowledged alarms are stored, others are stored once or not at all. During
+ * deliveries: the next start resumes them at once.
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -32,7 +32,7 @@ const SECRETS = {
 
 type Process = { child: ChildProcess; url: string; log: () => string };
 
-/** Starts chronosd on a folder; resolves when it says where it listens. */
+/** Starts chronosd on a folder; resolves when it reports its address. */
 async function start(home: string, settings: Record<string, string> = {}): Promise<Process> {
   const child = spawn(process.execPath, [PROGRAM, 'chronosd', '--json'], {
     env: {
@@ -57,9 +57,9 @@ async function start(home: string, settings: Record<string, string> = {}): Promi
 }
 
 async function kill(child: ChildProcess): Promise<void> {
-  const gone = new Promise((resolve) => child.once('exit', resolve));
+  const exited = new Promise((resolve) => child.once('exit', resolve));
   child.kill('SIGKILL');
-  await gone;
+  await exited;
 }
 
 async function allAlarms(client: ChronosClient): Promise<Map<string, string[]>> {
@@ -73,7 +73,7 @@ async function allAlarms(client: ChronosClient): Promise<Map<string, string[]>> 
   return idsByKey;
 }
 
-test(`${ROUNDS} times kill -9 in the middle of creates: nothing acknowledged is lost, nothing is there twice`, {
+test(`${ROUNDS} times kill -9 during creates: nothing acknowledged is lost, nothing is stored twice`, {
   timeout: 60_000,
 }, async (t: TestContext) => {
   const dice = diceOf(t);
@@ -128,9 +128,10 @@ test(`${ROUNDS} times kill -9 in the middle of creates: nothing acknowledged is 
   const kept = await allAlarms(client);
   for (const [key, id] of acknowledged) assert.deepEqual(kept.get(key), [id], `${key} was acknowledged`);
   const survived = [...unanswered].filter((key) => kept.has(key));
-  for (const key of survived) assert.equal(kept.get(key)!.length, 1, `${key} is there twice`);
-  assert.equal(kept.size, acknowledged.size + survived.length, 'nobody asked for the others');
-  // Sent again under its key, a request whose answer was lost ends as one alarm, whichever way it went the first time.
+  for (const key of survived) assert.equal(kept.get(key)!.length, 1, `${key} is stored twice`);
+  assert.equal(kept.size, acknowledged.size + survived.length, 'no other alarm was requested');
+  // A request whose answer was lost is repeated under its key: it ends as one alarm, whether or not the first one was
+  // stored.
   for (const key of unanswered) {
     const { id, deduped } = await client.createAlarm({
       kind: 'once',
@@ -148,7 +149,7 @@ test(`${ROUNDS} times kill -9 in the middle of creates: nothing acknowledged is 
   );
 });
 
-test('what was under way at a kill is tried again at the next start, not when its lease of ten minutes ends', {
+test('deliveries that a kill interrupts are repeated at the next start, not when their lease of ten minutes expires', {
   timeout: 120_000,
 }, async (t: TestContext) => {
   const home = mkdtempSync(join(tmpdir(), 'reveille-crash-'));
@@ -183,8 +184,8 @@ test('what was under way at a kill is tried again at the next start, not when it
   const first = await start(home, settings);
   running = first.child;
   const ids = await Promise.all(
-    ['one', 'two', 'three'].map(async (words) => {
-      const alarm = { kind: 'once', wake_message: words, delay_seconds: 1 } as const;
+    ['one', 'two', 'three'].map(async (message) => {
+      const alarm = { kind: 'once', wake_message: message, delay_seconds: 1 } as const;
       return (await clientOf(first.url).createAlarm(alarm)).id;
     }),
   );

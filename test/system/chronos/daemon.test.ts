@@ -19,7 +19,7 @@ function setUp(t: TestContext) {
     });
 }
 
-test('a second chronosd on the same folder is refused, and the first one goes on', async (t) => {
+test('a second chronosd on the same folder is refused, and the first one continues', async (t) => {
   const start = setUp(t);
   const first = await start();
   await assert.rejects(start(), { code: 'unavailable' });
@@ -27,7 +27,7 @@ test('a second chronosd on the same folder is refused, and the first one goes on
   await first.close();
 });
 
-test('a port that is taken stops the start and leaves the folder free', async (t) => {
+test('a port in use stops the start and leaves the folder unlocked', async (t) => {
   const start = setUp(t);
   const elsewhere = mkdtempSync(join(tmpdir(), 'reveille-chronosd-'));
   t.after(() => rmSync(elsewhere, { recursive: true }));
@@ -40,7 +40,7 @@ test('a port that is taken stops the start and leaves the folder free', async (t
   await Promise.all([first.close(), second.close()]);
 });
 
-test('closing twice is closing once, and what was kept is there at the next start', async (t) => {
+test('closing twice is the same as closing once, and stored alarms are there at the next start', async (t) => {
   const start = setUp(t);
   const first = await start();
   const closing = first.close();

@@ -1,4 +1,4 @@
-/** A dispatcher at work on a real SQLite file, under a clock and a waker that the test drives. */
+/** A dispatcher on a real SQLite file, with a clock and a waker that the test controls. */
 import { randomUUID } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -26,7 +26,7 @@ export type Wake = {
   answer: (result: WakeResult | Deferral) => void;
 };
 
-/** A waker that answers what the test says, or leaves the wake hanging until the test answers it. */
+/** A waker that answers as the test decides, or leaves the wake hanging until the test answers it. */
 export class HandWaker implements Waker {
   readonly wakes: Wake[] = [];
   hanging = 0;
@@ -61,18 +61,18 @@ export class HandWaker implements Waker {
 
   readonly #open = new Set<Wake>();
 
-  /** Gives up what hangs, as the HTTP waker does. */
+  /** Aborts hanging wakes, as the HTTP waker does. */
   async close(): Promise<void> {
     this.closed = true;
     for (const wake of this.#open) wake.answer(LOST);
   }
 }
 
-/** A store whose operations can be made to fail as they do when the disk is full. */
+/** A store whose operations can be made to fail as they do on a full disk. */
 export class FaultyStore {
   readonly failing = new Set<keyof AlarmStore>();
   readonly calls = new Map<keyof AlarmStore, number>();
-  /** Called before an operation is carried out. */
+  /** Called before an operation is performed. */
   onCall: ((name: keyof AlarmStore) => void) | undefined;
   readonly store: AlarmStore;
 
@@ -103,7 +103,7 @@ export type BenchOptions = {
   idle?: boolean;
 };
 
-/** Sets up store, waker and dispatcher, and takes them down when the test is over. */
+/** Sets up store, waker and dispatcher, and closes them after the test. */
 export async function createBench(t: TestContext, options: BenchOptions = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'reveille-dispatch-'));
   const clock = new ManualClock();
@@ -156,7 +156,7 @@ export async function createBench(t: TestContext, options: BenchOptions = {}) {
     store,
     faults,
     waker,
-    /** Starts another dispatcher on the same store: after the last one is gone, or beside it. */
+    /** Starts another dispatcher on the same store: after the last one has ended, or beside it. */
     dispatch(overrides?: Partial<DispatcherOptions>): Dispatcher {
       dispatcher = dispatch(overrides);
       return dispatcher;
@@ -164,7 +164,7 @@ export async function createBench(t: TestContext, options: BenchOptions = {}) {
     get dispatcher(): Dispatcher {
       return dispatcher!;
     },
-    /** Creates an alarm and tells the dispatcher, as the HTTP side does. */
+    /** Creates an alarm and notifies the dispatcher, as the HTTP side does. */
     async set(
       body: Body,
       owner = 'ada',
@@ -193,7 +193,7 @@ export async function createBench(t: TestContext, options: BenchOptions = {}) {
     async ledger(id: string, owner = 'ada'): Promise<Attempt[]> {
       return (await store.attempts(owner, id, { limit: 500 })).reverse();
     },
-    /** Lets what is under way come to rest without moving time. */
+    /** Lets pending work settle without moving time. */
     settle,
   };
 }

@@ -4,7 +4,7 @@ import { createBench, DELIVERED } from './dispatch-bench.ts';
 
 const SECOND = 1000;
 
-describe('how much goes out at once', () => {
+describe('concurrent wakes', () => {
   test('four wakes to one user; the next begins as soon as one has ended', async (t) => {
     const bench = await createBench(t, { respond: () => undefined });
     for (let n = 0; n < 10; n++) await bench.set({ kind: 'once', delay_seconds: 1 + n / 1000, label: String(n) });
@@ -22,7 +22,7 @@ describe('how much goes out at once', () => {
     );
   });
 
-  test('no more than the limit over all users, and the rest as places come free', async (t) => {
+  test('no more than the limit over all users, and the rest as slots become free', async (t) => {
     const bench = await createBench(t, { respond: () => undefined, config: { concurrency: 16 } });
     for (let n = 0; n < 40; n++) await bench.set({ kind: 'once', delay_seconds: 1 }, `user-${n}`);
     await bench.clock.advance(10 * SECOND);
@@ -36,7 +36,7 @@ describe('how much goes out at once', () => {
     assert.equal(bench.dispatcher.inFlight, 0);
   });
 
-  test('a limit of one works its way through', async (t) => {
+  test('a limit of one delivers one after another', async (t) => {
     const bench = await createBench(t, { config: { concurrency: 1, userConcurrency: 1 } });
     for (let n = 0; n < 20; n++) await bench.set({ kind: 'once', delay_seconds: 1 });
     await bench.clock.advance(5 * SECOND);
@@ -44,7 +44,7 @@ describe('how much goes out at once', () => {
     assert.equal(bench.waker.most, 1);
   });
 
-  test('a user whose machine hangs holds four places, and nobody else waits', async (t) => {
+  test('a user whose machine hangs holds four slots, and no other user waits', async (t) => {
     const bench = await createBench(t, { respond: ({ alarm }) => (alarm.owner === 'hung' ? undefined : DELIVERED) });
     for (let n = 0; n < 50; n++) await bench.set({ kind: 'once', delay_seconds: 1 }, 'hung');
     const { due } = await bench.set({ kind: 'once', delay_seconds: 1 }, 'bea');
@@ -65,13 +65,13 @@ describe('how much goes out at once', () => {
     for (let n = 0; n < 50; n++) await bench.set({ kind: 'once', delay_seconds: 1 });
     await bench.clock.advance(2 * SECOND);
     const claims = bench.faults.count('claim');
-    const looks = bench.faults.count('nextDueAt');
+    const polls = bench.faults.count('nextDueAt');
     await bench.clock.advance(10 * SECOND);
     assert.equal(bench.faults.count('claim'), claims);
-    assert.ok(bench.faults.count('nextDueAt') - looks <= 11);
+    assert.ok(bench.faults.count('nextDueAt') - polls <= 11);
   });
 
-  test('a waker that throws costs the attempt, not the place', async (t) => {
+  test('a waker that throws costs the attempt, not the slot', async (t) => {
     const bench = await createBench(t, { idle: true });
     bench.dispatch({
       config: { concurrency: 2, userConcurrency: 2, leaseMs: 3000, tickMs: 1000 },

@@ -13,7 +13,7 @@ function watch(promise: Promise<unknown>): { done: boolean } {
   return state;
 }
 
-test('a drain claims nothing more, waits for what is under way and stores its outcome', async (t) => {
+test('a drain claims nothing more, waits for pending wakes and stores their outcome', async (t) => {
   const bench = await createBench(t, { respond: () => undefined });
   const { id } = await bench.set({ kind: 'once', delay_seconds: 1 });
   await bench.set({ kind: 'once', delay_seconds: 3 }, 'bea');
@@ -21,7 +21,7 @@ test('a drain claims nothing more, waits for what is under way and stores its ou
   const drain = watch(bench.dispatcher.drain(10 * SECOND));
   await bench.clock.advance(5 * SECOND);
   assert.equal(drain.done, false);
-  assert.equal(bench.waker.wakes.length, 1, 'the second alarm fell due and was left alone');
+  assert.equal(bench.waker.wakes.length, 1, 'the second alarm became due and was not claimed');
   bench.waker.wakes[0]!.answer(DELIVERED);
   await bench.clock.advance(50);
   assert.equal(drain.done, true);
@@ -37,7 +37,7 @@ test('an idle dispatcher drains at once', async (t) => {
   assert.equal(drain.done, true);
 });
 
-test('a drain gives up what hangs at its limit, and says that its outcome is unknown', async (t) => {
+test('a drain aborts hanging wakes at its limit, and reports that their outcome is unknown', async (t) => {
   const bench = await createBench(t, { respond: () => undefined, config: { concurrency: 2 } });
   const alarms = [];
   for (let n = 0; n < 4; n++) alarms.push(await bench.set({ kind: 'once', delay_seconds: 1 }, `user-${n}`));
@@ -57,7 +57,7 @@ test('a drain gives up what hangs at its limit, and says that its outcome is unk
   assert.equal(bench.clock.timers, 0, 'nothing keeps the process alive');
 });
 
-test('a drain ends although neither the wakes nor the store do', async (t) => {
+test('a drain ends even if neither the wakes nor the store do', async (t) => {
   const bench = await createBench(t, { idle: true });
   const answers = [DELIVERED];
   bench.dispatch({
@@ -72,11 +72,11 @@ test('a drain ends although neither the wakes nor the store do', async (t) => {
   const calls = () => [...bench.faults.calls.values()].reduce((sum, count) => sum + count);
   const before = calls();
   await bench.clock.advance(60 * SECOND);
-  assert.equal(calls(), before, 'the store is left alone');
+  assert.equal(calls(), before, 'the store is not called any more');
   assert.equal(bench.clock.timers, 0, 'nothing keeps the process alive');
 });
 
-test('a drain that begins while the store is asked what is due does not claim it any more', async (t) => {
+test('a drain that begins during the query for due occurrences claims none of them', async (t) => {
   const bench = await createBench(t);
   const { id, due } = await bench.set({ kind: 'once', delay_seconds: 1 });
   let drain: Promise<void> | undefined;

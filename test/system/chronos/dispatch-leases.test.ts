@@ -10,7 +10,7 @@ const MINUTE = 60 * SECOND;
 
 type Bench = Awaited<ReturnType<typeof createBench>>;
 
-/** Claims what is due as another replica would, and is never heard of again. */
+/** Claims due occurrences as another replica would, and never reports back. */
 function vanish({ store, clock }: Bench, leaseMs = 15_000): Promise<Claim[]> {
   const now = clock.now();
   return store.claim({ now, limit: 10, perOwner: 4, inFlight: new Map(), leaseUntil: now + leaseMs });
@@ -33,7 +33,7 @@ test('the lease of a slow wake is renewed, and no other holder gets it', async (
   assert.equal((await bench.state(id)).alarm.status, 'fired');
 });
 
-test('leases are renewed three times in their length, however much else is claimed', async (t) => {
+test('leases are renewed three times in their length, however many other claims there are', async (t) => {
   const bench = await createBench(t, { respond: ({ alarm }) => (alarm.label === 'slow' ? undefined : DELIVERED) });
   await bench.set({ kind: 'once', delay_seconds: 1, label: 'slow' });
   for (let second = 2; second < 62; second++) await bench.set({ kind: 'once', delay_seconds: second });
@@ -54,11 +54,11 @@ test('one failed renewal does not lose a lease', async (t) => {
   assert.equal(bench.waker.wakes.length, 1);
 });
 
-test('whoever has lost the lease changes nothing with an outcome that comes late', async (t) => {
+test('a late outcome of a holder that lost the lease changes nothing', async (t) => {
   const bench = await createBench(t, { respond: () => undefined });
   const { id, fireId } = await bench.set({ kind: 'once', delay_seconds: 1 });
   await bench.clock.advance(2 * SECOND);
-  // Cut off from the store for longer than a lease; another replica is not.
+  // Cut off from the store for longer than a lease, while another replica is not.
   for (const operation of ['renew', 'claim'] as const) bench.faults.failing.add(operation);
   await bench.clock.advance(20 * SECOND);
   bench.faults.failing.delete('claim');
@@ -77,7 +77,7 @@ test('whoever has lost the lease changes nothing with an outcome that comes late
   );
 });
 
-test('whoever stood still between a claim and its wakes, until the leases had run out, sends none of them', async (t) => {
+test('a replica that was suspended between a claim and its wakes until the leases expired sends none of them', async (t) => {
   const bench = await createBench(t);
   const { id, fireId } = await bench.set({ kind: 'once', delay_seconds: 1 });
   bench.faults.onCall = (name) => {
@@ -99,7 +99,7 @@ test('whoever stood still between a claim and its wakes, until the leases had ru
   );
 });
 
-describe('when the holder of an occurrence is gone', () => {
+describe('when the holder of an occurrence has vanished', () => {
   async function abandoned(t: Parameters<typeof createBench>[0], body = {}) {
     const bench = await createBench(t, { idle: true });
     const alarm = await bench.set({ kind: 'once', delay_seconds: 1, ...body });
@@ -108,7 +108,7 @@ describe('when the holder of an occurrence is gone', () => {
     return { bench, ...alarm };
   }
 
-  test('it is taken over when the lease runs out, and the ledger has both attempts', async (t) => {
+  test('it is taken over when the lease expires, and the ledger has both attempts', async (t) => {
     const { bench, id, fireId, due } = await abandoned(t);
     bench.dispatch();
     await bench.clock.advance(20 * SECOND);
@@ -125,7 +125,7 @@ describe('when the holder of an occurrence is gone', () => {
     assert.deepEqual((await bench.state(id)).occurrences, []);
   });
 
-  test('attempts that nobody finishes count: a wake that kills its deliverer is given up in the end', async (t) => {
+  test('unfinished attempts count: a wake that kills its deliverer is abandoned in the end', async (t) => {
     const { bench, id } = await abandoned(t, { max_failures: 3 });
     for (let n = 0; n < 2; n++) {
       await bench.clock.advance(15 * SECOND);
@@ -142,7 +142,7 @@ describe('when the holder of an occurrence is gone', () => {
     );
   });
 
-  test('a cancelled alarm is rid of it, though nothing else ever falls due', async (t) => {
+  test('a cancelled alarm releases it, even if nothing else is ever due', async (t) => {
     const { bench, id } = await abandoned(t);
     await bench.change(id, (state) => cancelAlarm(state, bench.clock.now()));
     bench.dispatch();
@@ -157,7 +157,7 @@ describe('when the holder of an occurrence is gone', () => {
     assert.equal(bench.waker.wakes.length, 0);
   });
 
-  test('a paused alarm keeps it parked and tries it again when it is resumed', async (t) => {
+  test('a paused alarm keeps it parked and retries it when it is resumed', async (t) => {
     const { bench, id, fireId } = await abandoned(t);
     await bench.change(id, (state) => pauseAlarm(state, bench.clock.now()));
     bench.dispatch();
@@ -180,7 +180,7 @@ describe('when the holder of an occurrence is gone', () => {
     );
   });
 
-  test('an alarm that got another instant meanwhile rings at that one only', async (t) => {
+  test('an alarm that got another time meanwhile fires at that one only', async (t) => {
     const { bench, id } = await abandoned(t);
     const edited = await bench.change(id, (state) => edit(state, { delay_seconds: 60 }, bench.clock.now()));
     assert.equal(edited.occurrences.length, 2);

@@ -33,7 +33,7 @@ describe('a store that fails for a while', () => {
     }
   });
 
-  test('it is asked a few times a second, not as fast as it can say no', async (t) => {
+  test('it is queried a few times a second, not as fast as it fails', async (t) => {
     const bench = await createBench(t, { respond: () => undefined });
     for (let n = 0; n < 8; n++) await bench.set({ kind: 'once', delay_seconds: 1 }, `user-${n}`);
     await bench.clock.advance(2 * SECOND);
@@ -42,11 +42,11 @@ describe('a store that fails for a while', () => {
     await bench.clock.advance(SECOND);
     const before = WRITES.map((name) => bench.faults.count(name));
     await bench.clock.advance(10 * SECOND);
-    const asked = WRITES.reduce((sum, name, index) => sum + bench.faults.count(name) - before[index]!, 0);
-    assert.ok(asked >= 20 && asked <= 80, `${asked} questions in 10 s`);
+    const queries = WRITES.reduce((sum, name, index) => sum + bench.faults.count(name) - before[index]!, 0);
+    assert.ok(queries >= 20 && queries <= 80, `${queries} queries in 10 s`);
   });
 
-  test('what fell due meanwhile goes out as soon as it is back', async (t) => {
+  test('occurrences that became due meanwhile are sent as soon as it is back', async (t) => {
     const bench = await createBench(t);
     for (const operation of WRITES) bench.faults.failing.add(operation);
     const { due } = await bench.set({ kind: 'once', delay_seconds: 1 });
@@ -56,7 +56,7 @@ describe('a store that fails for a while', () => {
     assert.ok(bench.waker.wakes[0]!.at <= due + 30 * SECOND);
   });
 
-  test('outcomes that cannot be stored hold back new wakes instead of piling up', async (t) => {
+  test('outcomes that cannot be stored defer new wakes instead of accumulating', async (t) => {
     const bench = await createBench(t, { config: { concurrency: 4 } });
     for (let n = 0; n < 40; n++) await bench.set({ kind: 'once', delay_seconds: 1 }, `user-${n}`);
     bench.faults.failing.add('complete');
@@ -68,7 +68,7 @@ describe('a store that fails for a while', () => {
   });
 });
 
-test('something due that others are always faster to claim is looked at less and less often', async (t) => {
+test('a due occurrence that others always claim first is queried less and less often', async (t) => {
   const bench = await createBench(t, { idle: true });
   let claims = 0;
   const contended: AlarmStore = new Proxy(bench.store, {
@@ -87,7 +87,7 @@ test('something due that others are always faster to claim is looked at less and
 });
 
 describe('an outcome that cannot be applied', () => {
-  test('is let go and reported; the others of its batch are stored', async (t) => {
+  test('is dropped and reported; the others of its batch are stored', async (t) => {
     const bench = await createBench(t, { idle: true });
     for (let n = 0; n < 5; n++) await bench.set({ kind: 'once', delay_seconds: 1 }, `user-${n}`);
     await bench.clock.advance(SECOND);

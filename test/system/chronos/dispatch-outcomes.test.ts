@@ -9,10 +9,10 @@ import { BUSY, createBench, DELIVERED, LOST } from './dispatch-bench.ts';
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
-/** Hours pass in these tests; a dispatcher that looks up every second would make them long. */
+/** Hours pass in these tests; a dispatcher that polls every second would make them slow. */
 const config = { tickMs: MINUTE };
 
-/** How long after its due instant each attempt began, in milliseconds. */
+/** Delay between the due time and the start of each attempt, in milliseconds. */
 function lateness(wakes: readonly { at: number }[], due: number): number[] {
   return wakes.map(({ at }) => at - due);
 }
@@ -40,7 +40,7 @@ describe('the retry ladder', () => {
     );
   });
 
-  test('the ledger says when the machine was ready, and never later than its answer', async (t) => {
+  test('the ledger records when the machine was ready, and never later than its answer', async (t) => {
     const answers: WakeResult[] = [
       { ...BUSY, machineReadyMs: 0 } as WakeResult,
       { ...DELIVERED, machineReadyMs: 5_000 } as WakeResult,
@@ -58,7 +58,7 @@ describe('the retry ladder', () => {
     );
   });
 
-  test('the ledger and the wake say that nobody was there, of what is late by a second or more', async (t) => {
+  test('the ledger and the wake give the reason for a lateness of a second or more', async (t) => {
     const bench = await createBench(t, { config, idle: true });
     const slept = await bench.set({ kind: 'once', delay_seconds: 60 });
     const missed = await bench.set({ kind: 'once', delay_seconds: 60, max_lateness_seconds: 5 });
@@ -84,7 +84,7 @@ describe('the retry ladder', () => {
     assert.deepEqual(lateness(bench.waker.wakes, due), [0, 28_500, 28_500 + 57_000]);
   });
 
-  test('what the receiver asks for comes in its place, at most fifteen minutes', async (t) => {
+  test('the delay that the receiver requests replaces it, up to fifteen minutes', async (t) => {
     const answers: WakeResult[] = [
       { ...BUSY, retryAfterSeconds: 7 } as WakeResult,
       { ...BUSY, retryAfterSeconds: 86_400 } as WakeResult,
@@ -97,11 +97,11 @@ describe('the retry ladder', () => {
     assert.equal((await bench.state(id)).alarm.status, 'fired');
   });
 
-  test('a final refusal ends it at once: a single alarm fails and can be redriven, a series goes on', async (t) => {
-    let gone = true;
+  test('a final refusal ends it at once: a single alarm fails and can be redriven, a series continues', async (t) => {
+    let isLost = true;
     const bench = await createBench(t, {
       config,
-      respond: () => (gone ? { outcome: 'failed', httpStatus: 410, error: 'gone', final: true } : DELIVERED),
+      respond: () => (isLost ? { outcome: 'failed', httpStatus: 410, error: 'gone', final: true } : DELIVERED),
     });
     const single = await bench.set({ kind: 'once', delay_seconds: 60 });
     const series = await bench.set({ kind: 'cron', cron_expr: '0 * * * *' });
@@ -111,7 +111,7 @@ describe('the retry ladder', () => {
     const { alarm } = await bench.state(series.id);
     assert.deepEqual([alarm.status, alarm.lastError], ['active', 'gone']);
 
-    gone = false;
+    isLost = false;
     await bench.change(single.id, (state) => redriveAlarm(state, bench.clock.now()));
     await bench.clock.advance(SECOND);
     const redriven = bench.waker.wakes.at(-1)!.claim.occurrence;
@@ -119,7 +119,7 @@ describe('the retry ladder', () => {
     assert.equal((await bench.state(single.id)).alarm.status, 'fired');
   });
 
-  test('an answer that got lost is recorded as unknown and the wake is repeated', async (t) => {
+  test('a lost answer is recorded as unknown and the wake is repeated', async (t) => {
     const answers = [LOST, DELIVERED];
     const bench = await createBench(t, { config, respond: () => answers.shift() });
     const { id } = await bench.set({ kind: 'once', delay_seconds: 60 });
@@ -133,7 +133,7 @@ describe('the retry ladder', () => {
     );
   });
 
-  test('a series that could not be delivered for hours goes on with its latest occurrence', async (t) => {
+  test('a series that could not be delivered for hours continues with its latest occurrence', async (t) => {
     let down = true;
     const bench = await createBench(t, { config, respond: () => (down ? BUSY : DELIVERED) });
     const { id } = await bench.set({ kind: 'cron', cron_expr: '*/10 * * * *', max_failures: 100 });
@@ -147,7 +147,7 @@ describe('the retry ladder', () => {
       [...instants].sort((a, b) => a - b),
     );
     assert.equal(new Set(instants).size, instants.length);
-    // The one it had been trying, then one for everything that passed meanwhile.
+    // The one it had been trying, then one for all occurrences that passed meanwhile.
     assert.equal(delivered[0]!.scheduledFor, Date.UTC(2026, 5, 15, 8, 20));
     assert.ok(delivered[1]!.missedCount >= 29);
     assert.equal(delivered.filter(({ missedCount }) => missedCount > 0).length, 1);
@@ -155,7 +155,7 @@ describe('the retry ladder', () => {
   });
 });
 
-describe('what the owner does while a wake is under way', () => {
+describe('owner actions during a wake', () => {
   async function inFlight(t: Parameters<typeof createBench>[0]) {
     const bench = await createBench(t, { config, respond: () => undefined });
     const { id, fireId } = await bench.set({ kind: 'once', delay_seconds: 60 });
@@ -163,7 +163,7 @@ describe('what the owner does while a wake is under way', () => {
     return { bench, id, fireId, wake: bench.waker.wakes[0]! };
   }
 
-  test('a cancel says that it is in flight; the outcome is recorded and nothing is repeated', async (t) => {
+  test('a cancel reports that it is in flight; the outcome is recorded and nothing is repeated', async (t) => {
     for (const result of [DELIVERED, BUSY, LOST]) {
       const { bench, id, wake } = await inFlight(t);
       const cancelled = await bench.change(id, (state) => cancelAlarm(state, bench.clock.now()));
@@ -182,7 +182,7 @@ describe('what the owner does while a wake is under way', () => {
     }
   });
 
-  test('a pause holds back the repetition until it is resumed', async (t) => {
+  test('a pause defers the repetition until the alarm is resumed', async (t) => {
     const { bench, id, fireId, wake } = await inFlight(t);
     await bench.change(id, (state) => pauseAlarm(state, bench.clock.now()));
     wake.answer(BUSY);
@@ -196,7 +196,7 @@ describe('what the owner does while a wake is under way', () => {
     );
   });
 
-  test('a new instant rings as well, whatever becomes of the wake', async (t) => {
+  test('a new time fires as well, whatever the outcome of the wake', async (t) => {
     const { bench, id, wake } = await inFlight(t);
     await bench.change(id, (state) => edit(state, { delay_seconds: 600 }, bench.clock.now()));
     wake.answer(BUSY);
@@ -211,7 +211,7 @@ describe('what the owner does while a wake is under way', () => {
     );
   });
 
-  test('a cancel before it begins means that it never begins', async (t) => {
+  test('a cancel before it begins prevents the wake', async (t) => {
     const bench = await createBench(t, { config });
     const { id } = await bench.set({ kind: 'once', delay_seconds: 60 });
     await bench.clock.advance(MINUTE - 1);

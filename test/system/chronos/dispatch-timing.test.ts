@@ -7,8 +7,8 @@ const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 
-describe('when a wake goes out', () => {
-  test('at its instant, not a millisecond before', async (t) => {
+describe('when a wake is sent', () => {
+  test('at its due time, not a millisecond before', async (t) => {
     const bench = await createBench(t);
     const { due } = await bench.set({ kind: 'once', delay_seconds: 60 });
     await bench.clock.advance(MINUTE - 1);
@@ -20,7 +20,7 @@ describe('when a wake goes out', () => {
     );
   });
 
-  test('not early either when timers go off a little too soon', async (t) => {
+  test('not early either when timers expire a little too soon', async (t) => {
     const bench = await createBench(t, { idle: true });
     const { clock } = bench;
     bench.dispatch({
@@ -36,7 +36,7 @@ describe('when a wake goes out', () => {
     for (const { claim, at } of bench.waker.wakes) assert.ok(at >= claim.occurrence.scheduledFor);
   });
 
-  test('at its instant when it arrives while the dispatcher sleeps for a later one', async (t) => {
+  test('at its due time when it arrives while the dispatcher sleeps for a later one', async (t) => {
     const bench = await createBench(t);
     await bench.set({ kind: 'once', delay_seconds: 3600 });
     await bench.clock.advance(10 * MINUTE + 100);
@@ -48,7 +48,7 @@ describe('when a wake goes out', () => {
     );
   });
 
-  test('a tick later at most when nobody told the dispatcher', async (t) => {
+  test('a tick later at most when the dispatcher was not notified', async (t) => {
     const bench = await createBench(t);
     const { due } = await bench.set({ kind: 'once', delay_seconds: 1.5 }, 'ada', { silent: true });
     await bench.clock.advance(4 * SECOND);
@@ -56,7 +56,7 @@ describe('when a wake goes out', () => {
     assert.ok(wake && wake.at >= due && wake.at <= due + SECOND);
   });
 
-  test('a trigger goes out at once, and a resumed alarm at its instant', async (t) => {
+  test('a trigger is sent at once, and a resumed alarm at its due time', async (t) => {
     const bench = await createBench(t);
     const { id, due } = await bench.set({ kind: 'once', delay_seconds: 600 });
     await bench.clock.advance(10);
@@ -78,19 +78,19 @@ describe('when a wake goes out', () => {
   });
 });
 
-test('an idle dispatcher looks once a tick and not more often', async (t) => {
+test('an idle dispatcher polls once a tick and not more often', async (t) => {
   const bench = await createBench(t);
   await bench.set({ kind: 'once', delay_seconds: 3600 });
   await bench.clock.advance(SECOND);
   const before = bench.faults.count('nextDueAt');
   await bench.clock.advance(100 * SECOND);
-  const looks = bench.faults.count('nextDueAt') - before;
-  assert.ok(looks >= 99 && looks <= 101, `${looks} looks in 100 ticks`);
+  const polls = bench.faults.count('nextDueAt') - before;
+  assert.ok(polls >= 99 && polls <= 101, `${polls} polls in 100 ticks`);
   assert.equal(bench.faults.count('claim'), 0);
 });
 
 describe('a wall clock that jumps', () => {
-  test('forward: what is due by it now rings within a tick', async (t) => {
+  test('forward: an alarm that is due by it now fires within a tick', async (t) => {
     const bench = await createBench(t);
     await bench.set({ kind: 'once', delay_seconds: 1800 });
     await bench.clock.advance(SECOND);
@@ -99,7 +99,7 @@ describe('a wall clock that jumps', () => {
     assert.equal(bench.waker.wakes.length, 1);
   });
 
-  test('back: nothing rings before the wall clock has come to its instant again', async (t) => {
+  test('back: nothing fires before the wall clock has reached its time again', async (t) => {
     const bench = await createBench(t);
     const { due } = await bench.set({ kind: 'once', delay_seconds: 60 });
     await bench.clock.advance(30 * SECOND);
@@ -113,7 +113,7 @@ describe('a wall clock that jumps', () => {
     );
   });
 
-  test('back, between a claim and its wake: what was due by the clock that it was claimed by does not start early', async (t) => {
+  test('back, between a claim and its wake: an occurrence that was due by the earlier clock does not start early', async (t) => {
     const bench = await createBench(t);
     const { id, due } = await bench.set({ kind: 'once', delay_seconds: 60 });
     bench.faults.onCall = (name) => {
@@ -127,7 +127,7 @@ describe('a wall clock that jumps', () => {
     assert.ok(attempt && attempt.startedAt >= due, `it started ${due - attempt!.startedAt} ms early`);
   });
 
-  test('does not make the dispatcher take what it is delivering already', async (t) => {
+  test('does not make the dispatcher claim occurrences that it is already delivering', async (t) => {
     const bench = await createBench(t, { respond: ({ alarm }) => (alarm.label === 'slow' ? undefined : DELIVERED) });
     const slow = await bench.set({ kind: 'once', delay_seconds: 1, label: 'slow' });
     await bench.set({ kind: 'once', delay_seconds: 1800 });
@@ -155,7 +155,7 @@ describe('a wall clock that jumps', () => {
 });
 
 describe('after downtime', () => {
-  test('a series fires once, for the latest occurrence, and says how many were missed', async (t) => {
+  test('a series fires once, for the latest occurrence, and reports how many were missed', async (t) => {
     const bench = await createBench(t, { idle: true, config: { tickMs: MINUTE } });
     const { id } = await bench.set({ kind: 'cron', cron_expr: '0 * * * *' });
     await bench.clock.advance(5 * HOUR);
@@ -181,7 +181,7 @@ describe('after downtime', () => {
     );
   });
 
-  test('a single alarm rings late, once, with its own fire id', async (t) => {
+  test('a single alarm fires late, once, with its own fire id', async (t) => {
     const bench = await createBench(t, { idle: true, config: { tickMs: MINUTE } });
     const { fireId } = await bench.set({ kind: 'once', delay_seconds: 60 });
     await bench.clock.advance(30 * HOUR);
@@ -193,7 +193,7 @@ describe('after downtime', () => {
     );
   });
 
-  test('what cannot start within max_lateness is missed: a single alarm fails, a series goes on', async (t) => {
+  test('an occurrence that cannot start within max_lateness is missed: a single alarm fails, a series continues', async (t) => {
     const bench = await createBench(t, { idle: true, config: { tickMs: MINUTE } });
     const single = await bench.set({ kind: 'once', delay_seconds: 60, max_lateness_seconds: 30 });
     const series = await bench.set({ kind: 'cron', cron_expr: '0 * * * *', max_lateness_seconds: 30 });

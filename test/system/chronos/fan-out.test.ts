@@ -1,4 +1,4 @@
-/** Many alarms in one instant, and one user whose machine hangs: nobody else may notice. */
+/** Many alarms due at the same time, and one user whose machine hangs: no other user may be affected. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
@@ -18,17 +18,17 @@ import type { WakeRequest } from '../../../src/wire/wake.ts';
 
 const USERS = 50;
 const HUNG = 'user-0';
-/** The bound of the promise: delivered within this of due, on a machine that does the same without anybody hanging. */
+/** The promised bound: delivered within this time of due, on a machine that does the same without a hanging user. */
 const BOUND_MS = 250;
 const WAVES = 3;
-/** Between setting the alarms and their instant: at first plenty, then by how long setting them took. */
+/** Between setting the alarms and their due time: ample at first, then from the measured duration of setting them. */
 const FIRST_LEAD_MS = 15_000;
 const SHORTEST_LEAD_MS = 6000;
 const TOKEN = 'transport-token-of-this-test';
 
 type Delivery = { user: string; at: number };
 
-/** Stands where the router stands: answers at once, but for one user never. */
+/** Takes the place of the router: answers at once, except for one user, whom it never answers. */
 async function startSink() {
   const deliveries: Delivery[] = [];
   const hanging = new Set<ServerResponse>();
@@ -63,7 +63,7 @@ async function startSink() {
     get mostHanging() {
       return mostHanging;
     },
-    /** Resolves when so many wakes have been answered. */
+    /** Resolves when this many wakes have been answered. */
     delivered: (count: number) =>
       new Promise<void>((resolve) => {
         onDelivery = () => {
@@ -71,7 +71,7 @@ async function startSink() {
         };
         onDelivery();
       }),
-    /** Drops what hangs and takes nothing more. */
+    /** Drops hanging requests and takes nothing more. */
     close: () => {
       const closed = new Promise((resolve) => server.close(resolve));
       server.closeAllConnections();
@@ -80,7 +80,7 @@ async function startSink() {
   };
 }
 
-test('100 alarms in one instant for 50 users, one of whom hangs: the other 49 get theirs within 250 ms', {
+test('100 alarms at the same time for 50 users, one of whom hangs: the other 49 get theirs within 250 ms', {
   timeout: 120_000,
 }, async (t) => {
   const sink = await startSink();
@@ -99,7 +99,7 @@ test('100 alarms in one instant for 50 users, one of whom hangs: the other 49 ge
     log: silentLogger,
   });
   t.after(async () => {
-    // It stops claiming at once, so that what hangs is not followed by more.
+    // It stops claiming at once, so that no more wakes follow the hanging ones.
     const drained = chronos.close();
     await sink.close();
     await drained;
@@ -115,7 +115,9 @@ test('100 alarms in one instant for 50 users, one of whom hangs: the other 49 ge
     }),
   );
   let lead = FIRST_LEAD_MS;
-  /** Sets 100 alarms for one instant; how late each of those came that are not of the user who may hang, in order. */
+  /**
+   * Sets 100 alarms for the same time. Returns the sorted lateness of each alarm except those of the user who may hang.
+   */
   async function wave(more: (alarm: AlarmCreateBody) => Promise<void>, hanging: number): Promise<number[]> {
     sink.deliveries.length = 0;
     const began = systemClock.now();
@@ -132,18 +134,16 @@ test('100 alarms in one instant for 50 users, one of whom hangs: the other 49 ge
     return others.map(({ at }) => at - due).sort((one, other) => one - other);
   }
 
-  // The proofs of identity first, so that only the creates lie between here and the instant.
+  // The proofs of identity first, so that only the creates are between here and the due time.
   await Promise.all(clients.map((client) => client.listAlarms()));
-  // What this machine can do right now, with nobody hanging: whatever else runs on it slows this wave as well as the
-  // next.
+  // The speed of this machine without a hanging user: other load on it slows this wave as well as the next.
   const control = (await wave(async () => {}, 0)).at(-1)!;
   sink.hang();
-  // More than may be in flight, so that the limit is put to the test.
+  // More than may be in flight, so that the limit is reached.
   const more = async (alarm: AlarmCreateBody) => {
     await Promise.all(Array.from({ length: 8 }, () => clients[0]!.createAlarm(alarm)));
   };
-  // What the one who hangs costs the others shows in every wave; what the neighbours of this test on the machine cost,
-  // in one.
+  // A hanging user affects every wave; other load on the machine affects one.
   const bound = BOUND_MS + 2 * control;
   let latest = Number.POSITIVE_INFINITY;
   for (let n = 0; n < WAVES && latest > bound; n++) {
@@ -152,11 +152,11 @@ test('100 alarms in one instant for 50 users, one of whom hangs: the other 49 ge
     assert.ok(lateness[0]! >= 0, `the first came ${-lateness[0]!} ms early`);
     latest = lateness.at(-1)!;
     t.diagnostic(
-      `98 deliveries, the first ${lateness[0]} ms and the last ${latest} ms after due (${control} ms with nobody hanging)`,
+      `98 deliveries, the first ${lateness[0]} ms and the last ${latest} ms after due (${control} ms without a hanging user)`,
     );
   }
   assert.ok(
     latest <= bound,
-    `the last of ${WAVES} waves came up to ${latest} ms late, ${control} ms with nobody hanging`,
+    `the last of ${WAVES} waves came up to ${latest} ms late, ${control} ms without a hanging user`,
   );
 });

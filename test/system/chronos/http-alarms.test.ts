@@ -7,13 +7,13 @@ const NOT_FOUND = 'you have no alarm with this id; alarm_list shows the ones you
 
 type Bench = Awaited<ReturnType<typeof createHttpBench>>;
 
-/** Claims what is due, as a dispatcher does. */
+/** Claims due occurrences, as a dispatcher does. */
 async function claimDue({ store, clock }: Bench, leaseMs = 15_000) {
   const now = clock.now();
   return store.claim({ now, limit: 10, perOwner: 10, inFlight: new Map(), leaseUntil: now + leaseMs });
 }
 
-/** Delivers in vain, for good. */
+/** Delivers and fails for good. */
 async function fail(bench: Bench): Promise<void> {
   const now = bench.clock.now();
   const claims = await claimDue(bench);
@@ -40,7 +40,7 @@ async function fail(bench: Bench): Promise<void> {
   );
 }
 
-test("another owner's alarm does not exist, on any route, and stays as it is", async (t) => {
+test("another owner's alarm does not exist, on any route, and stays unchanged", async (t) => {
   const bench = await createHttpBench(t);
   const ada = await bench.agent('ada');
   const eve = await bench.agent('eve');
@@ -66,7 +66,7 @@ test("another owner's alarm does not exist, on any route, and stays as it is", a
 });
 
 describe('listing', () => {
-  test('newest first, page by page, none twice and none left out while others are set', async (t) => {
+  test('newest first, page by page, none twice and none omitted while others are set', async (t) => {
     const bench = await createHttpBench(t);
     const ada = await bench.agent('ada');
     const ids: string[] = [];
@@ -121,7 +121,7 @@ describe('listing', () => {
     assert.deepEqual([first.data.alarms[0]?.id, second.data.alarms[0]?.id], [paused, series]);
   });
 
-  test('by a text that they hold, page by page, however few there are', async (t) => {
+  test('by a text that they contain, page by page, however few there are', async (t) => {
     const bench = await createHttpBench(t);
     const ada = await bench.agent('ada');
     const wanted: string[] = [];
@@ -137,7 +137,7 @@ describe('listing', () => {
     assert.equal((await ada.call('GET', '/v1/alarms?text=backup&status=failed')).data.count, 0);
   });
 
-  test('by when they ring next', async (t) => {
+  test('by their next fire time', async (t) => {
     const bench = await createHttpBench(t);
     const ada = await bench.agent('ada');
     const eve = await bench.agent('eve');
@@ -157,7 +157,7 @@ describe('listing', () => {
     assert.equal((await ada.call('GET', `/v1/alarms?sort=next&until=${until}`)).data.count, 2);
   });
 
-  test('a query that is wrong is refused by name', async (t) => {
+  test('an invalid query parameter is refused by name', async (t) => {
     const bench = await createHttpBench(t);
     const ada = await bench.agent('ada');
     const id = await ada.set();
@@ -189,7 +189,7 @@ describe('listing', () => {
 });
 
 describe('editing', () => {
-  test('changes what is named, keeps the rest, and tells the dispatcher', async (t) => {
+  test('changes the named fields, keeps the rest, and notifies the dispatcher', async (t) => {
     const bench = await createHttpBench(t);
     const ada = await bench.agent('ada');
     const id = await ada.set({ label: 'old', payload: { n: 1 } });
@@ -203,7 +203,7 @@ describe('editing', () => {
     assert.ok((await patch('{"payload":null}')).text.includes('"payload":null,'), 'a JSON null is a payload');
   });
 
-  test('what may not be edited is refused by name', async (t) => {
+  test('fields that may not be edited are refused by name', async (t) => {
     const bench = await createHttpBench(t);
     const ada = await bench.agent('ada');
     const id = await ada.set();
@@ -231,8 +231,8 @@ describe('editing', () => {
   });
 });
 
-describe('what an owner does to an alarm', () => {
-  test('cancelling: once, twice, and a delivery under way is said to be', async (t) => {
+describe('owner actions on an alarm', () => {
+  test('cancelling: once, twice, and a delivery in flight is reported', async (t) => {
     const bench = await createHttpBench(t);
     const ada = await bench.agent('ada');
     const idle = await ada.set();
@@ -266,7 +266,7 @@ describe('what an owner does to an alarm', () => {
     refused(await act('resume'), 409, 'conflict', 'only a paused alarm can be resumed; this one is cancelled');
   });
 
-  test('triggering names the fire that it makes, and leaves the schedule alone', async (t) => {
+  test('triggering names the fire that it creates, and leaves the schedule unchanged', async (t) => {
     const bench = await createHttpBench(t);
     const ada = await bench.agent('ada');
     const id = await ada.set();
@@ -291,7 +291,7 @@ describe('what an owner does to an alarm', () => {
     refused(await trigger(), 409, 'conflict', 'this alarm is cancelled and cannot be triggered; set a new one');
   });
 
-  test('redriving what has failed, under the same fire id', async (t) => {
+  test('redriving a failed occurrence, under the same fire id', async (t) => {
     const bench = await createHttpBench(t);
     const ada = await bench.agent('ada');
     const id = await ada.set({ delay_seconds: 1 });
@@ -323,7 +323,7 @@ describe('what an owner does to an alarm', () => {
     );
   });
 
-  test('a body or a query that nobody reads is refused, an empty object is not', async (t) => {
+  test('an unexpected body or query is refused, an empty object is not', async (t) => {
     const bench = await createHttpBench(t);
     const ada = await bench.agent('ada');
     const id = await ada.set();
@@ -387,7 +387,7 @@ test('the ledger shows each attempt, latest first, page by page', async (t) => {
   );
 });
 
-test('a route that does not exist says so', async (t) => {
+test('an unknown route is reported', async (t) => {
   const bench = await createHttpBench(t);
   const ada = await bench.agent('ada');
   const id = await ada.set();

@@ -12,7 +12,7 @@ const NOT_PROVEN = 'the proof of identity was not accepted; ask for a new challe
 const NO_PRINCIPAL =
   'X-Chronos-Agent must carry a principal token that is still valid; prove your identity again to get one';
 
-/** One request to every route, for what must hold on all of them. */
+/** One request to every route, for rules that apply to all of them. */
 const ID = '01977777-0000-7000-8000-000000000001';
 const ALARM_ROUTES: readonly [method: string, path: string, body?: object][] = [
   ['POST', '/v1/alarms', { kind: 'once', wake_message: 'x', delay_seconds: 60 }],
@@ -37,10 +37,10 @@ const ADMIN_ROUTES: typeof ALARM_ROUTES = [
 ];
 
 describe('the transport layer', () => {
-  test('every route wants its bearer token, exactly', async (t) => {
+  test('every route requires its exact bearer token', async (t) => {
     const bench = await createHttpBench(t);
     const { principal } = await bench.agent('ada');
-    // All at once: each one after the other would be kept waiting longer and longer.
+    // All at once: in sequence, each would be delayed longer and longer.
     const refusals: Promise<void>[] = [];
     for (const [method, path, body] of [...ALARM_ROUTES, ...AGENT_ROUTES, ...ADMIN_ROUTES]) {
       const token = path.startsWith('/v1/admin/') ? ADMIN : TRANSPORT;
@@ -66,7 +66,7 @@ describe('the transport layer', () => {
     await Promise.all(refusals);
   });
 
-  test('another spelling of the admin path is not another way in', async (t) => {
+  test('another spelling of the admin path needs the admin token too', async (t) => {
     const bench = await createHttpBench(t);
     for (const path of [
       '/v1/%61dmin/agents',
@@ -87,7 +87,7 @@ describe('the transport layer', () => {
     assert.equal((await bench.call('GET', '/', { bearer: '' })).data.name, 'chronosd');
   });
 
-  test('without tokens, for development, everything but the identity is open', async (t) => {
+  test('without tokens, for development, all routes except those of the identity are open', async (t) => {
     const bench = await createHttpBench(t, { auth: { transportToken: undefined, adminToken: undefined } });
     assert.equal((await bench.call('GET', '/v1/admin/agents', { bearer: '' })).status, 200);
     refused(await bench.call('GET', '/v1/alarms', { bearer: '' }), 401, 'unauthorized', NO_PRINCIPAL);
@@ -95,7 +95,7 @@ describe('the transport layer', () => {
 });
 
 describe('challenge and answer', () => {
-  test('a proven key gets a token for the owner that its label names', async (t) => {
+  test('a proven key gets a token for the owner named by its label', async (t) => {
     const bench = await createHttpBench(t);
     const who = agentIdentity('Ada.L-1', generateKey());
     const challenge = await bench.call('POST', '/v1/agent/auth/challenge', { body: { did: who.did } });
@@ -124,7 +124,7 @@ describe('challenge and answer', () => {
     await bench.agent('Ada');
   });
 
-  test('a nonce is good for one answer, for its own DID, and for two minutes', async (t) => {
+  test('a nonce is valid for one answer, for its own DID, and for two minutes', async (t) => {
     const bench = await createHttpBench(t);
     const who = agentIdentity('ada', generateKey());
     const other = agentIdentity('bea', generateKey());
@@ -198,7 +198,7 @@ describe('challenge and answer', () => {
     assert.deepEqual(await bench.store.keysOf('ada'), [], 'nothing was pinned');
   });
 
-  test('what is malformed is refused without echoing keys and signatures', async (t) => {
+  test('malformed values are refused without echoing keys and signatures', async (t) => {
     const bench = await createHttpBench(t);
     refused(
       await bench.call('POST', '/v1/agent/auth/challenge', { body: {} }),
@@ -232,7 +232,7 @@ describe('challenge and answer', () => {
 });
 
 describe('the principal token', () => {
-  test('missing, forged, expired, of another secret or cut short, it is no token', async (t) => {
+  test('a missing, forged, expired, truncated or foreign-secret token is refused', async (t) => {
     const bench = await createHttpBench(t);
     const { principal, publicKeyHex: publicKey } = await bench.agent('ada');
     const [version, claims, signature] = principal.split('.') as [string, string, string];
@@ -267,7 +267,7 @@ describe('the principal token', () => {
     refused(await bench.call('GET', '/v1/alarms', { principal }), 401, 'unauthorized', NO_PRINCIPAL);
   });
 
-  test('a stranger learns nothing about bodies and ids', async (t) => {
+  test('an unauthenticated caller learns nothing about bodies and ids', async (t) => {
     const bench = await createHttpBench(t);
     for (const [method, path] of ALARM_ROUTES.filter(([name]) => name !== 'GET'))
       refused(await bench.call(method, path, { body: '{"nonsense":' }), 401, 'unauthorized', NO_PRINCIPAL);
@@ -308,7 +308,7 @@ describe('enrolment', () => {
     assert.deepEqual(answers.map(({ status }) => status).sort(), [200, ...Array(9).fill(403)]);
   });
 
-  test('where enrolment is required a key must have been enrolled, and one that was only pinned counts for nothing', async (t) => {
+  test('where enrolment is required a key must have been enrolled, and a key that was only pinned has no effect', async (t) => {
     const bench = await createHttpBench(t, { auth: { enrollment: 'required' } });
     const who = agentIdentity('ada', generateKey());
     refused(await bench.prove(who), 403, 'forbidden');
@@ -325,7 +325,7 @@ describe('enrolment', () => {
     assert.equal((await bench.prove(who)).status, 200);
   });
 
-  test('a revoked key stops working at once, with the tokens it has, and another first key is not trusted in its place', async (t) => {
+  test('a revoked key stops working at once, with its tokens, and another first key is not trusted in its place', async (t) => {
     const bench = await createHttpBench(t);
     const ada = await bench.agent('ada');
     const bea = await bench.agent('bea');
@@ -387,7 +387,7 @@ describe('enrolment', () => {
   });
 });
 
-test('no secret reaches the log, whatever goes wrong', async (t) => {
+test('no secret reaches the log, whatever fails', async (t) => {
   const lines: string[] = [];
   const sink = new Writable({
     write(chunk, _encoding, done) {

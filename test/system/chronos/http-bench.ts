@@ -1,4 +1,4 @@
-/** chronosd's HTTP server on a real SQLite file, without a dispatcher, and callers who prove who they are. */
+/** chronosd's HTTP server on a real SQLite file, without a dispatcher, and authenticated callers. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -23,7 +23,7 @@ export const ADMIN = 'admin-token-canary-01';
 export const SECRET = 'principal-secret-canary';
 
 export type Answer = { status: number; headers: Headers; text: string; ok: boolean; data: Data; error: Failure };
-/** Any member of any answer; the assertion that reads one says whether it is there. */
+/** Any member of any answer; the assertion that reads one checks that it exists. */
 export type Data = AlarmCreated &
   AlarmView & {
     alarms: AlarmView[];
@@ -43,7 +43,7 @@ export type Data = AlarmCreated &
 export type Failure = { code: string; message: string; retryable: boolean };
 
 export type CallOptions = {
-  /** An object is sent as JSON; text and bytes as they are. */
+  /** An object is sent as JSON; text and bytes unchanged. */
   body?: unknown;
   headers?: Record<string, string>;
   bearer?: string | undefined;
@@ -144,7 +144,7 @@ export async function createHttpBench(t: TestContext, overrides: ServiceOverride
     call,
     challenge,
     prove,
-    /** An agent with a key of its own, who is let in. */
+    /** An authorized agent with a key of its own. */
     async agent(label: string, key = generateKey()) {
       const who = agentIdentity(label, key);
       const proof = await prove(who);
@@ -156,7 +156,7 @@ export async function createHttpBench(t: TestContext, overrides: ServiceOverride
         principal,
         call: (method: string, path: string, options: CallOptions = {}) =>
           call(method, path, { principal, ...options }),
-        /** Creates an alarm and gives back its id. */
+        /** Creates an alarm and returns its id. */
         async set(body: Record<string, unknown> = {}): Promise<string> {
           const alarm = { kind: 'once', wake_message: 'hello', delay_seconds: 3600, ...body };
           const { status, data, text } = await call('POST', '/v1/alarms', { principal, body: alarm });
@@ -168,7 +168,7 @@ export async function createHttpBench(t: TestContext, overrides: ServiceOverride
   };
 }
 
-/** Asserts a refusal, word for word or by a pattern. */
+/** Asserts a refusal, by its exact text or by a pattern. */
 export function refused(
   { status, ok, error, text }: Answer,
   expected: number,

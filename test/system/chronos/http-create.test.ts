@@ -6,7 +6,7 @@ const once = { kind: 'once', wake_message: 'hello', delay_seconds: 60 };
 const cron = { kind: 'cron', wake_message: 'hello', cron_expr: '0 9 * * 1-5' };
 
 describe('creating an alarm', () => {
-  test('answers when it will ring, shows it on request, and tells the dispatcher', async (t) => {
+  test('answers when it will fire, shows it on request, and notifies the dispatcher', async (t) => {
     const bench = await createHttpBench(t);
     const ada = await bench.agent('ada');
     const { status, data } = await ada.call('POST', '/v1/alarms', { body: once });
@@ -33,7 +33,7 @@ describe('creating an alarm', () => {
     assert.ok(list.text.includes(`"payload":${payload},`));
   });
 
-  test('every kind of payload, and none, are told apart', async (t) => {
+  test('every kind of payload, and none, are distinguished', async (t) => {
     const bench = await createHttpBench(t);
     const ada = await bench.agent('ada');
     for (const payload of ['null', 'false', '0', '""', '[]', '{}', '"\\u0000"']) {
@@ -126,7 +126,7 @@ describe('creating an alarm', () => {
       'the body must be UTF-8; it contains invalid bytes',
     ],
   ];
-  test('what is wrong is named, with its value and what would be right', async (t) => {
+  test('each fault is named, with its value and the allowed values', async (t) => {
     const bench = await createHttpBench(t);
     const ada = await bench.agent('ada');
     for (const [name, body, message, headers] of refusals) {
@@ -142,7 +142,7 @@ describe('creating an alarm', () => {
     assert.deepEqual(bench.due, []);
   });
 
-  test('an owner has a limit, and it frees up', async (t) => {
+  test('an owner has a limit, and cancelled alarms free it', async (t) => {
     const bench = await createHttpBench(t, { limits: { maxActiveAlarms: 3 } });
     const ada = await bench.agent('ada');
     const bea = await bench.agent('bea');
@@ -165,7 +165,7 @@ describe('creating an alarm', () => {
     await ada.set();
   });
 
-  test('ids sort by creation, within a millisecond and when the wall clock is put back', async (t) => {
+  test('ids sort by creation, within a millisecond and when the wall clock is set back', async (t) => {
     const bench = await createHttpBench(t);
     const ada = await bench.agent('ada');
     const ids: string[] = [];
@@ -183,7 +183,7 @@ describe('creating an alarm', () => {
   });
 });
 
-describe('sending a create again', () => {
+describe('repeating a create', () => {
   test('the same definition under the same key is the same alarm', async (t) => {
     const bench = await createHttpBench(t);
     const ada = await bench.agent('ada');
@@ -201,7 +201,7 @@ describe('sending a create again', () => {
     assert.equal((await ada.call('GET', '/v1/alarms')).data.count, 3);
   });
 
-  test('it is still the same when its instant has passed or it has fired', async (t) => {
+  test('it is still the same when its due time has passed or it has fired', async (t) => {
     const bench = await createHttpBench(t);
     const ada = await bench.agent('ada');
     const body = { kind: 'once', wake_message: 'x', fire_at: '2026-06-15T08:10:01Z', idempotency_key: 'k' };
@@ -228,7 +228,7 @@ describe('sending a create again', () => {
     );
   });
 
-  test('another definition under the same key is a conflict that names what differs', async (t) => {
+  test('another definition under the same key is a conflict that names the differences', async (t) => {
     const bench = await createHttpBench(t);
     const ada = await bench.agent('ada');
     const id = await ada.set({ idempotency_key: 'k' });

@@ -8,7 +8,7 @@ import { startChronos } from '../../../src/chronos/daemon.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 
-test('/metrics speaks Prometheus, and names what the alert rules ask for', async () => {
+test('/metrics is valid Prometheus text, and contains the metrics of the alert rules', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'reveille-metrics-'));
   const config = parseChronosConfig({ CHRONOS_DATA_DIR: folder, CHRONOS_PORT: '0', CHRONOS_DEV: '1' });
   const chronos = await startChronos({ config, clock: systemClock, log: silentLogger });

@@ -18,7 +18,7 @@ const identity = agentIdentity('fleet', generateKey());
 
 /** How often each fire id arrived. */
 const arrivals = new Map<string, number>();
-/** For each fire id, when it says that it was sent; seconds since the epoch. */
+/** For each fire id, its signed send time; seconds since the epoch. */
 const signedAt = new Map<string, number>();
 const router = createServer((request, response) => {
   let text = '';
@@ -50,7 +50,7 @@ after(async () => {
   await postgres.remove();
 });
 
-/** What should never be said here stands beside the failure that it explains. */
+/** An unexpected log line is shown beside the failure that it explains. */
 const log = createLogger('chronosd', 'error');
 
 async function startReplica(roles: Record<string, string> = {}, clock = systemClock): Promise<RunningChronos> {
@@ -77,7 +77,7 @@ const clientOf = ({ url }: RunningChronos): ChronosClient =>
   createChronosClient({ url, token: TOKEN, identity, principal: holdPrincipal() });
 const statusOf = async (url: string) => (await fetch(url)).status;
 
-test('alarms set through either of two replicas ring once each, and either one knows about all', async () => {
+test('alarms set through either of two replicas fire once each, and both replicas know all of them', async () => {
   const clients = [clientOf(await startReplica()), clientOf(await startReplica())];
   const ids = await Promise.all(
     Array.from({ length: 40 }, async (_, index) => {
@@ -85,7 +85,7 @@ test('alarms set through either of two replicas ring once each, and either one k
       return (await client.createAlarm({ kind: 'once', wake_message: `number ${index}`, delay_seconds: 1 })).id;
     }),
   );
-  await eventually('all have rung', () => arrivals.size === 40, 15_000);
+  await eventually('all have fired', () => arrivals.size === 40, 15_000);
   for (const client of clients) {
     await eventually(
       'all are fired',
@@ -97,7 +97,7 @@ test('alarms set through either of two replicas ring once each, and either one k
   assert.deepEqual([...new Set(arrivals.values())], [1]);
 });
 
-test('one nonce serves whichever replica is asked to verify it', async () => {
+test('a nonce can be verified by either replica', async () => {
   const [one, other] = replicas;
   const { nonce, message } = await clientOf(one!).challenge(identity.did);
   const verify = async () => {
@@ -117,7 +117,7 @@ test('one nonce serves whichever replica is asked to verify it', async () => {
   assert.equal(await verify(), 401);
 });
 
-test('roles can be split: one replica takes alarms, another dispatches them', async () => {
+test('roles can be split: one replica accepts alarms, another dispatches them', async () => {
   await Promise.all(replicas.splice(0).map((replica) => replica.close()));
   const api = await startReplica({ CHRONOS_DISPATCH: '0' });
   const before = arrivals.size;
@@ -125,11 +125,11 @@ test('roles can be split: one replica takes alarms, another dispatches them', as
   const dispatching = await startReplica({ CHRONOS_API: '0' });
   assert.equal(await statusOf(`${dispatching.url}/healthz`), 200);
   assert.equal(await statusOf(`${dispatching.url}/v1/alarms`), 404);
-  await eventually('it rang', () => arrivals.size === before + 1, 15_000);
+  await eventually('it fired', () => arrivals.size === before + 1, 15_000);
   await eventually('it is fired', async () => (await clientOf(api).getAlarm(id)).status === 'fired', 10_000);
 });
 
-test('while PostgreSQL is away nothing is acknowledged; when it is back everything goes on by itself', async () => {
+test('while PostgreSQL is away nothing is acknowledged; when it is back everything continues by itself', async () => {
   const [api] = replicas;
   const client = clientOf(api!);
   await client.createAlarm({ kind: 'once', wake_message: 'set before', delay_seconds: 2, idempotency_key: 'before' });
@@ -147,11 +147,11 @@ test('while PostgreSQL is away nothing is acknowledged; when it is back everythi
   assert.equal(await statusOf(`${late.url}/readyz`), 503);
 
   await postgres.start();
-  await eventually('it rang', () => arrivals.size > before, 30_000);
+  await eventually('it fired', () => arrivals.size > before, 30_000);
   await eventually('the late replica is ready', async () => (await statusOf(`${late.url}/readyz`)) === 200, 30_000);
 });
 
-test('what an operator has to mend stops the start with one sentence, which keeps the password to itself', async () => {
+test('a fault for the operator to repair stops the start with one sentence, which does not contain the password', async () => {
   const good = uri;
   const { password } = new URL(good);
   uri = good.replace(password, 'a-wrong-password');
@@ -166,7 +166,7 @@ test('what an operator has to mend stops the start with one sentence, which keep
   }
 });
 
-test('a replica whose own clock is wrong rings at the right instant, and signs for an instant that the router believes', async () => {
+test('a replica whose own clock is wrong fires at the right time, and signs a time that the router believes', async () => {
   await Promise.all(replicas.splice(0).map((replica) => replica.close()));
   const HOUR_MS = 3_600_000;
   const replica = await startReplica({}, { ...systemClock, now: () => systemClock.now() + HOUR_MS });
@@ -178,7 +178,7 @@ test('a replica whose own clock is wrong rings at the right instant, and signs f
   const due = Date.parse(next_fire_at ?? '');
   assert.ok(Math.abs(due - systemClock.now()) < HOUR_MS / 2, `due at ${next_fire_at}`);
   const fireId = `${id}@${due}`;
-  await eventually('it rings', () => arrivals.get(fireId) === 1, 20_000);
+  await eventually('it fires', () => arrivals.get(fireId) === 1, 20_000);
   assert.ok(
     Math.abs(signedAt.get(fireId)! - due / 1000) < 300,
     `signed at ${signedAt.get(fireId)}, due at ${due / 1000}`,

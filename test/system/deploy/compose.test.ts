@@ -41,7 +41,7 @@ describe('the services of the compose file, in namespaces', { skip: needsSandbox
     const installed = await installedPackage(owner);
     containers = await Containers.of(owner, variables, { installed, database: database.port });
     for (const service of ['chronosd', 'router', 'executor']) await containers.start(service);
-    // What docs/deploy.md says to do for the first agent.
+    // The steps of docs/deploy.md for the first agent.
     const submitter = (await containers.run('executor', 'submitter', 'add', '--user', 'ada', "ada's agent")) as Token;
     containers.environment('neo').NEO_EXECUTOR_TOKEN = submitter.token;
     await containers.start('neo');
@@ -53,7 +53,7 @@ describe('the services of the compose file, in namespaces', { skip: needsSandbox
   });
   after(() => owner.end());
 
-  /** Sets an alarm from within the agent's container, that is due in so many seconds. */
+  /** Sets an alarm from within the agent's container, due in this many seconds. */
   const set = async (message: string, when: string) =>
     ((await containers.run('neo', 'alarm', 'set', message, '--in', when)) as { id: string }).id;
   const turnEnds = (id: string) =>
@@ -64,7 +64,7 @@ describe('the services of the compose file, in namespaces', { skip: needsSandbox
       return fires.some(({ turn }) => turn?.ok === true) && fires;
     });
 
-  test('an alarm that the agent sets rings, and reaches its conversation', async () => {
+  test('an alarm that the agent sets fires, and reaches its conversation', async () => {
     const fires = await turnEnds(await set('Look at the build', '1s'));
     assert.deepEqual(
       fires.map(({ outcome }) => outcome),
@@ -73,7 +73,7 @@ describe('the services of the compose file, in namespaces', { skip: needsSandbox
   });
 
   for (const service of ['db', ...DAEMONS]) {
-    test(`kill -9 of ${service}: what was due meanwhile rings when it is there again, once`, async () => {
+    test(`kill -9 of ${service}: alarms that became due meanwhile fire once when it is back`, async () => {
       const id = await set(`after the end of ${service}`, '2s');
       await (service === 'db' ? database.kill() : containers.kill(service));
       await (service === 'db' ? database.start() : containers.start(service));

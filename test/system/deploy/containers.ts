@@ -1,7 +1,7 @@
 /**
  * The services of deploy/compose.yaml without a container engine: each in namespaces made by bubblewrap, from the
- * installed package, with what the file says of it: user, read-only root, no capabilities, its environment, its volume.
- * What differs: they share this machine's network and files (read-only), and ports are free ones.
+ * installed package. Each has the user, read-only root, capabilities, environment and volume of the file. Differences:
+ * they share this machine's network and files (read-only), and use free ports.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -30,8 +30,8 @@ export type Service = {
 export type Compose = { services: Record<string, Service>; networks: Record<string, { internal?: boolean }> };
 
 /**
- * The compose file with its variables filled in as Compose does it: `${NAME}`, `${NAME:-default}`, `${NAME:?why}`, and
- * where a variable stands without a value.
+ * The compose file with its variables substituted as Compose does it: `${NAME}`, `${NAME:-default}`, `${NAME:?why}`,
+ * and variables without a value.
  */
 export function readCompose(variables: Readonly<Record<string, string>>, ports: ReadonlyMap<number, number>): Compose {
   const filled = (text: string) =>
@@ -56,9 +56,9 @@ export function readCompose(variables: Readonly<Record<string, string>>, ports: 
   return compose;
 }
 
-/** What the image has of a system: programs and libraries, certificates to trust, names of users. */
+/** The image's part of a system: programs and libraries, trusted certificates, user names. */
 const SYSTEM = ['/usr', '/bin', '/lib', '/lib64', '/etc/ssl', '/etc/passwd', '/etc/group', '/etc/nsswitch.conf'];
-/** What the image sets; a test holds it against the Dockerfile. */
+/** Variables of the image; a test compares them with the Dockerfile. */
 export const IMAGE = {
   PATH: '/usr/local/bin:/usr/bin:/bin',
   HOME: '/data',
@@ -67,9 +67,9 @@ export const IMAGE = {
 };
 const PROGRAM = '/opt/installed/node_modules/reveille/bin/reveille.mjs';
 
-export type Said = { code: number; stdout: string; stderr: string };
+export type CommandOutput = { code: number; stdout: string; stderr: string };
 
-/** Services that are started, killed and started again, and commands that are run inside them. */
+/** Services that are started, killed and restarted, and commands that run inside them. */
 export class Containers {
   readonly #compose: Compose;
   readonly #installed: InstalledPackage;
@@ -88,7 +88,7 @@ export class Containers {
     });
   }
 
-  /** @param database the port of a PostgreSQL server that stands for the service `db` */
+  /** @param database the port of a PostgreSQL server in place of the service `db` */
   static async of(
     owner: Owner,
     variables: Readonly<Record<string, string>>,
@@ -99,12 +99,12 @@ export class Containers {
     return new Containers(owner, readCompose(variables, ports), installed);
   }
 
-  /** The variables of a service; what is put there counts from its next start on. */
+  /** The variables of a service; a change applies from its next start on. */
   environment(service: string): Record<string, string> {
     return this.#compose.services[service]!.environment!;
   }
 
-  #command(service: string, words: readonly string[]): string[] {
+  #command(service: string, args: readonly string[]): string[] {
     const { user, volumes = [], read_only: isReadOnly } = this.#compose.services[service]!;
     if (isReadOnly !== true || user === undefined) throw new Error(`${service} must have a user and a read-only root`);
     const [uid, gid] = user.split(':');
@@ -119,19 +119,19 @@ export class Containers {
       ...['--ro-bind', this.#installed.folder, '/opt/installed', '--ro-bind', DEPLOY, '/opt/deploy'],
       ...['--bind', join(this.#volumes, volume!), '/data', '--chdir', '/data', '--remount-ro', '/'],
       ...Object.entries(variables).flatMap(([name, value]) => ['--setenv', name, String(value)]),
-      ...['--', '/opt/node', ...words],
+      ...['--', '/opt/node', ...args],
     ];
   }
 
-  /** Starts a service, and waits until its health check says that it is well. */
+  /** Starts a service, and waits until its health check succeeds. */
   async start(service: string): Promise<void> {
-    const words = [PROGRAM, ...this.#compose.services[service]!.command!];
-    const child = spawn('bwrap', this.#command(service, words), { stdio: ['ignore', 'pipe', 'pipe'] });
+    const args = [PROGRAM, ...this.#compose.services[service]!.command!];
+    const child = spawn('bwrap', this.#command(service, args), { stdio: ['ignore', 'pipe', 'pipe'] });
     let last = '';
     for (const stream of [child.stdout, child.stderr])
       stream.on('data', (data) => (last = `${last}${data}`.slice(-4000)));
     this.#running.set(service, child);
-    // The check is a process of its own: the engine asks every few seconds, a test by the millisecond.
+    // The check is a process of its own: the engine runs it every few seconds, a test every few milliseconds.
     await eventually(`${service} answers`, async () => {
       if (child.exitCode !== null) throw new Error(`${service} ended: ${last}`);
       return (await this.#health(service)) === true;
@@ -140,7 +140,7 @@ export class Containers {
     if (code !== 0) throw new Error(`the health check of ${service}: ${stderr}`);
   }
 
-  /** Whether a service is well; `undefined` when nobody answers. */
+  /** Whether a service is healthy; `undefined` when it does not answer. */
   #health(service: string): Promise<boolean | undefined> {
     return fetch(this.environment(service).HEALTH_URL!).then(
       ({ ok }) => ok,
@@ -148,30 +148,30 @@ export class Containers {
     );
   }
 
-  /** `kill -9` of a service and of all that runs in it. */
+  /** `kill -9` of a service and of all its processes. */
   async kill(service: string): Promise<void> {
     const child = this.#running.get(service);
     this.#running.delete(service);
     if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
-    const gone = once(child, 'exit');
+    const exited = once(child, 'exit');
     child.kill('SIGKILL');
-    await gone;
-    // What ran inside dies after what it ran in, and must not answer for its successor.
+    await exited;
+    // The inner processes die after the outer one, and must not answer for its successor.
     await eventually(`nothing of ${service} is left`, async () => (await this.#health(service)) === undefined);
   }
 
-  #inside(service: string, words: readonly string[]): Promise<Said> {
+  #inside(service: string, args: readonly string[]): Promise<CommandOutput> {
     return new Promise((resolve) => {
-      execFile('bwrap', this.#command(service, words), (error, stdout, stderr) =>
+      execFile('bwrap', this.#command(service, args), (error, stdout, stderr) =>
         resolve({ code: error === null ? 0 : Number(error.code) || 1, stdout, stderr }),
       );
     });
   }
 
-  /** `docker compose exec SERVICE reveille …`: what it printed as JSON. */
-  async run(service: string, ...words: string[]): Promise<unknown> {
-    const said = await this.#inside(service, [PROGRAM, ...words, '--json']);
-    if (said.code !== 0) throw new Error(`${service}: reveille ${words.join(' ')}: ${said.stderr}${said.stdout}`);
-    return JSON.parse(said.stdout);
+  /** `docker compose exec SERVICE reveille …`: the JSON that it printed. */
+  async run(service: string, ...args: string[]): Promise<unknown> {
+    const output = await this.#inside(service, [PROGRAM, ...args, '--json']);
+    if (output.code !== 0) throw new Error(`${service}: reveille ${args.join(' ')}: ${output.stderr}${output.stdout}`);
+    return JSON.parse(output.stdout);
   }
 }

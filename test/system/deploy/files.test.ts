@@ -1,4 +1,7 @@
-/** The files of deploy/: each checked by its field's own rules, and held against what the daemons read and serve. */
+/**
+ * The files of deploy/: each checked by the rules of its format, and compared with the settings and routes of the
+ * daemons.
+ */
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -34,7 +37,7 @@ function assertRead(daemon: string, names: readonly string[]): void {
   assert.deepEqual(unread, [], `${daemon} reads no such variables`);
 }
 
-test('the Dockerfile has no fault, and sets what the containers of the tests have', () => {
+test('the Dockerfile is valid, and sets the variables of the test containers', () => {
   const text = read('Dockerfile');
   assert.deepEqual(
     validate(text).map(({ message, range }) => `${range.start.line + 1}: ${message}`),
@@ -51,10 +54,10 @@ describe('the compose file', () => {
   const anything: Record<string, string> = new Proxy({}, { get: () => 'x'.repeat(16) });
   const { services, networks } = readCompose(anything, new Map());
 
-  test('has no fault', () => {
-    // How keys are sorted and values are quoted is our own affair.
+  test('is valid', () => {
+    // The order of keys and the quoting of values are free.
     const linter = new DCLinter({ rules: {}, quiet: true, debug: false, exclude: [] });
-    // Its declarations name files without their ending, which says nothing here.
+    // Its declarations name files without their extension, so the check does not apply here.
     const results = linter.lintFiles([join(DEPLOY, 'compose.yaml')], false) as { messages: { type: string }[] }[];
     const faults = results.flatMap(({ messages }) => messages);
     assert.deepEqual(
@@ -63,7 +66,7 @@ describe('the compose file', () => {
     );
   });
 
-  test('gives each daemon variables that it reads, and no more rights than it needs', () => {
+  test('gives each daemon variables that it reads, and only the rights that it needs', () => {
     for (const [name, service] of Object.entries(services)) {
       if (name === 'db') continue;
       assertRead(service.command![0]!, Object.keys(service.environment!));
@@ -71,7 +74,7 @@ describe('the compose file', () => {
     }
   });
 
-  test('lets no agent near the database, and nothing but the way in for people out of the host', () => {
+  test('keeps every agent off the database, and publishes only the public listener on the host', () => {
     const reach = (name: string) => new Set(services[name]!.networks);
     assert.equal(reach('neo').intersection(reach('db')).size, 0);
     assert.equal(reach('executor').intersection(reach('db')).size, 0);
@@ -122,7 +125,7 @@ describe('the manifests for Kubernetes', async () => {
   const ofKind = (...wanted: string[]) => objects.filter(({ kind }) => wanted.includes(kind));
   const workloads = ofKind('Deployment', 'StatefulSet');
 
-  test('are what the schemas of Kubernetes take, and all of them are applied', () => {
+  test('match the schemas of Kubernetes, and all of them are applied', () => {
     for (const object of objects) {
       if (object.kind === 'Kustomization') continue;
       const Kind = kinds[object.kind];
@@ -136,7 +139,7 @@ describe('the manifests for Kubernetes', async () => {
     );
   });
 
-  test('give each daemon variables that it reads, probes by a name that it knows, and no more rights than it needs', () => {
+  test('give each daemon variables that it reads, probes by a known name, and only the rights that it needs', () => {
     for (const { metadata, spec } of workloads) {
       const { labels } = spec.template.metadata;
       assert.equal(labels.app, metadata.name);
@@ -163,7 +166,7 @@ describe('the manifests for Kubernetes', async () => {
     }
   });
 
-  test('a Service and a policy of the network name what is there', () => {
+  test('a Service and a network policy name existing objects', () => {
     const known = new Set(workloads.flatMap(({ spec }) => Object.entries(spec.template.metadata.labels).map(String)));
     const ports = new Set(
       workloads.flatMap(({ spec }) => spec.template.spec.containers[0]!.ports.map(({ name }) => name)),
@@ -186,14 +189,14 @@ describe('the manifests for Kubernetes', async () => {
 
 describe('the files for Fly', () => {
   for (const name of globSync('fly/*.toml', { cwd: DEPLOY })) {
-    test(`${name} starts a daemon with variables that it reads, and checks it where it listens`, () => {
+    test(`${name} starts a daemon with variables that it reads, and checks the address where it listens`, () => {
       type Fly = {
         processes: { app: string };
         env: Record<string, string>;
         checks?: Record<string, { port: number; headers: { Host: string } }>;
         http_service?: { internal_port: number };
       };
-      const { processes, env, checks = {}, http_service: people } = parseToml(read(name)) as unknown as Fly;
+      const { processes, env, checks = {}, http_service: publicService } = parseToml(read(name)) as unknown as Fly;
       assertRead(processes.app, Object.keys(env));
       const ports = Object.entries(env).flatMap(([variable, value]) =>
         variable.endsWith('_PORT') ? [Number(value)] : [],
@@ -202,7 +205,7 @@ describe('the files for Fly', () => {
         assert.ok(ports.includes(port));
         assert.ok(Object.values(env).includes(headers.Host));
       }
-      if (people) assert.equal(people.internal_port, Number(env.ROUTER_PUBLIC_PORT));
+      if (publicService) assert.equal(publicService.internal_port, Number(env.ROUTER_PUBLIC_PORT));
     });
   }
 });

@@ -15,7 +15,7 @@ import { Image, stagesOf, whyNotBuilt } from './image.ts';
 
 const ROOT = join(DEPLOY, '..');
 
-test('the first stage has all that the package is made of, by the commands with which the tests make it', () => {
+test('the first stage has all inputs of the package, and uses the same commands as the tests', () => {
   const [stage] = stagesOf(readFileSync(join(DEPLOY, 'Dockerfile'), 'utf8'));
   const steps = stage!.filter(({ keyword }) => /COPY|RUN/.test(keyword)).map(({ rest }) => rest);
   assert.deepEqual(steps, [
@@ -24,7 +24,7 @@ test('the first stage has all that the package is made of, by the commands with 
     '. .',
     'npm run --silent package && mv dist/reveille-*.tgz /reveille.tgz',
   ]);
-  // What is not sent to the builder cannot be packed.
+  // Files that are not sent to the builder cannot be packed.
   const ignored = readFileSync(join(ROOT, '.dockerignore'), 'utf8')
     .split('\n')
     .filter((line) => /^[^#]/.test(line));
@@ -35,7 +35,7 @@ test('the first stage has all that the package is made of, by the commands with 
   );
 });
 
-describe('the image, its steps carried out in a namespace', { skip: whyNotBuilt() ?? false }, () => {
+describe('the image, its steps performed in a namespace', { skip: whyNotBuilt() ?? false }, () => {
   const owner = sharedOwner();
   let image: Image;
 
@@ -47,7 +47,7 @@ describe('the image, its steps carried out in a namespace', { skip: whyNotBuilt(
   });
   after(() => owner.end());
 
-  test('is built: the package for everybody, the health check, a folder for the data', async () => {
+  test('is built: the package readable for all users, the health check, a folder for the data', async () => {
     assert.deepEqual(
       image.steps.map((step) => step.split(' ').slice(0, 3).join(' ')),
       ['RUN npm install', 'COPY deploy/healthcheck.mjs /usr/local/lib/reveille-healthcheck.mjs', 'RUN install -d'],
@@ -58,14 +58,14 @@ describe('the image, its steps carried out in a namespace', { skip: whyNotBuilt(
     assert.match((await image.inside([...image.entry, ...image.command])).stdout, /^Usage: reveille/);
   });
 
-  test('runs as nobody that the machine knows, and can write its data alone', async () => {
+  test('runs as a user unknown to the machine, and can write only its data', async () => {
     const script =
       'id -u; for f in / /usr/local/lib /etc /data /tmp; do touch $f/x 2>/dev/null && echo $f; done; stat -c %a /data';
     const { stdout } = await image.inside(['/bin/sh', '-c', script]);
     assert.deepEqual(stdout.trim().split('\n'), ['65532', '/data', '/tmp', '700']);
   });
 
-  test('a daemon of it is well by its health check, and ends by its stop signal', async () => {
+  test('its daemon is healthy by its health check, and ends by its stop signal', async () => {
     const port = String(await freePort());
     const secrets = ['TOKEN', 'AGENT_AUTH_SECRET', 'ADMIN_TOKEN', 'WAKE_TOKEN'].map((name) => [
       `CHRONOS_${name}`,
@@ -77,11 +77,11 @@ describe('the image, its steps carried out in a namespace', { skip: whyNotBuilt(
       HEALTH_URL: `http://127.0.0.1:${port}/healthz`,
     };
     const daemon = image.start(['chronosd'], environment);
-    let said = '';
-    for (const stream of [daemon.stdout!, daemon.stderr!]) stream.on('data', (text) => (said += text));
+    let output = '';
+    for (const stream of [daemon.stdout!, daemon.stderr!]) stream.on('data', (text) => (output += text));
     owner.after(() => daemon.kill('SIGKILL'));
     await eventually('it answers', async () => {
-      assert.equal(daemon.exitCode, null, said);
+      assert.equal(daemon.exitCode, null, output);
       return fetch(environment.HEALTH_URL).then(
         ({ ok }) => ok,
         () => false,
@@ -89,15 +89,15 @@ describe('the image, its steps carried out in a namespace', { skip: whyNotBuilt(
     });
     const well = await image.inside(image.health, environment);
     assert.equal(well.code, 0, well.stderr);
-    // bubblewrap does not hand a signal on, as an engine does: to the process that the entry point has become.
+    // An engine passes a signal on to the process of the entry point; bubblewrap does not.
     const pids = globSync('/proc/[0-9]*/cmdline').filter((file) => {
-      const words = existsSync(file) ? readFileSync(file, 'utf8').split('\0') : [];
-      return words[0] === 'node' && words.includes('chronosd') && isBelow(Number(file.split('/')[2]), daemon.pid!);
+      const args = existsSync(file) ? readFileSync(file, 'utf8').split('\0') : [];
+      return args[0] === 'node' && args.includes('chronosd') && isBelow(Number(file.split('/')[2]), daemon.pid!);
     });
     assert.equal(pids.length, 1);
-    const gone = once(daemon, 'exit');
+    const exited = once(daemon, 'exit');
     process.kill(Number(pids[0]!.split('/')[2]), image.stopSignal);
-    assert.deepEqual(await gone, [0, null], said);
+    assert.deepEqual(await exited, [0, null], output);
     assert.notEqual((await image.inside(image.health, environment)).code, 0);
   });
 });

@@ -1,14 +1,14 @@
 /**
- * The image of deploy/Dockerfile without a container engine: its second stage carried out step by step in a root folder,
- * inside bubblewrap, as root; and what it makes run as the file says: its user, a read-only root, its entry point, its
- * health check. The base image is stood for by this machine's /usr and the Node that runs the tests.
+ * The image of deploy/Dockerfile without a container engine: its second stage performed step by step in a root folder,
+ * inside bubblewrap, as root. Its result runs as the file says: its user, a read-only root, its entry point, its health
+ * check. This machine's /usr and the Node of the tests replace the base image.
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { needs } from '../../support/tools.ts';
-import { DEPLOY, type Said } from './containers.ts';
+import { type CommandOutput, DEPLOY } from './containers.ts';
 
 const ROOT = join(DEPLOY, '..');
 
@@ -29,7 +29,7 @@ export function stagesOf(text: string): Instruction[][] {
   return stages;
 }
 
-/** What a step needs that there is not without a network, and what is looked at in its place. */
+/** Inputs of a step that need a network, and their replacements. */
 const NOT_HERE: readonly { step: RegExp; instead: () => void }[] = [
   {
     step: /^apt-get update .* apt-get install .* bubblewrap git /,
@@ -39,9 +39,9 @@ const NOT_HERE: readonly { step: RegExp; instead: () => void }[] = [
   },
 ];
 
-const run = (words: readonly string[]): Promise<Said> =>
+const run = (args: readonly string[]): Promise<CommandOutput> =>
   new Promise((resolve) => {
-    execFile('bwrap', words, (error, stdout, stderr) =>
+    execFile('bwrap', args, (error, stdout, stderr) =>
       resolve({ code: error === null ? 0 : Number(error.code) || 1, stdout, stderr }),
     );
   });
@@ -57,7 +57,7 @@ export class Image {
   health: string[] = [];
   stopSignal: NodeJS.Signals = 'SIGTERM';
   readonly volumes: string[] = [];
-  /** The steps that were carried out, as they stand in the file. */
+  /** The performed steps, as written in the file. */
   readonly steps: string[] = [];
 
   private constructor(root: string) {
@@ -65,8 +65,8 @@ export class Image {
   }
 
   /**
-   * @param root an empty folder, that everybody may enter
-   * @param built files of the stage before, by their names in it
+   * @param root an empty folder that all users may enter
+   * @param built files of the previous stage, by their names in it
    * @param registry where npm asks; it needs none
    */
   static async build(root: string, built: Readonly<Record<string, string>>, registry: string): Promise<Image> {
@@ -88,7 +88,7 @@ export class Image {
     symlinkSync('/usr/lib/node_modules/npm/bin/npm-cli.js', join(this.#root, 'usr/local/bin/npm'));
   }
 
-  /** The folder as a root, and of the machine what stands for the base image. */
+  /** The folder as a root, with the machine's replacement of the base image. */
   #mounts(): string[] {
     return [
       ...[
@@ -174,8 +174,11 @@ export class Image {
     this.steps.push(`${keyword} ${rest}`);
   }
 
-  /** The words of a container: the image's user without any right, and nothing that can be written but the volumes and /tmp. */
-  #container(words: readonly string[], environment: Readonly<Record<string, string>>): string[] {
+  /**
+   * The bubblewrap arguments of a container: the image's user without any right, and only the volumes and /tmp
+   * writable.
+   */
+  #container(args: readonly string[], environment: Readonly<Record<string, string>>): string[] {
     const [uid, gid] = this.user.split(':');
     const rights = ['CAP_SETUID', 'CAP_SETGID', 'CAP_SETPCAP'].flatMap((name) => ['--cap-add', name]);
     return [
@@ -192,23 +195,26 @@ export class Image {
         '--bounding-set=-all',
         '--no-new-privs',
       ],
-      ...words,
+      ...args,
     ];
   }
 
-  /** `docker run … sh -c`, as it were: a command in a container of its own, or of one that runs, since they share what they may write. */
-  inside(words: readonly string[], environment: Readonly<Record<string, string>> = {}): Promise<Said> {
-    return run(this.#container(words, environment));
+  /**
+   * Like `docker run … sh -c`: a command in a new container, or in a running one, since they share the writable
+   * folders.
+   */
+  inside(args: readonly string[], environment: Readonly<Record<string, string>> = {}): Promise<CommandOutput> {
+    return run(this.#container(args, environment));
   }
 
-  /** `docker run IMAGE WORDS`. */
-  start(words: readonly string[], environment: Readonly<Record<string, string>>): ChildProcess {
-    const all = [...this.entry, ...(words.length > 0 ? words : this.command)];
+  /** `docker run IMAGE ARGUMENTS`. */
+  start(args: readonly string[], environment: Readonly<Record<string, string>>): ChildProcess {
+    const all = [...this.entry, ...(args.length > 0 ? args : this.command)];
     return spawn('bwrap', this.#container(all, environment), { stdio: ['ignore', 'pipe', 'pipe'] });
   }
 }
 
-/** Why it cannot be built here; `undefined` when it can. */
+/** The reason why it cannot be built here; `undefined` when it can. */
 export function whyNotBuilt(): string | undefined {
   if (process.platform !== 'linux') return 'bubblewrap is of Linux';
   if (process.getuid?.() !== 0) return 'only root may give files to another user';

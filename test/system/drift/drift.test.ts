@@ -1,6 +1,6 @@
 /**
- * Manifest, registry and skill that disagree, found by each daemon before it says that it is ready: in processes, from a
- * copy of the package whose files have drifted.
+ * Manifest, registry and skill that disagree, found by each daemon before it reports ready: in processes, from a copy
+ * of the package whose files have drifted.
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -26,9 +26,9 @@ after(() => owner.end());
 
 const SECRET = 'a-secret-of-the-tests';
 
-/** Starts a command of the copy. What it compiles stays there. */
-const start = (words: string[], env: Record<string, string>) =>
-  spawn(process.execPath, [join(copy, 'bin', 'reveille.mjs'), ...words], {
+/** Starts a command of the copy. Its compile cache stays there. */
+const start = (args: string[], env: Record<string, string>) =>
+  spawn(process.execPath, [join(copy, 'bin', 'reveille.mjs'), ...args], {
     env: {
       ...{ PATH: process.env.PATH, HOME: home, REVEILLE_HOME: join(home, 'r') },
       ...{ NODE_COMPILE_CACHE: join(copy, 'compiled'), REVEILLE_SEPARATION: 'off' },
@@ -39,15 +39,15 @@ const start = (words: string[], env: Record<string, string>) =>
     stdio: ['ignore', 'pipe', 'pipe'],
   });
 
-/** Runs a command of the copy to its end, which is to come at once. */
-async function run(words: string[], env: Record<string, string> = {}) {
-  const child = start(words, env);
+/** Runs a command of the copy to its end, which must come at once. */
+async function run(args: string[], env: Record<string, string> = {}) {
+  const child = start(args, env);
   const ended = new Promise<number | null>((resolve) => child.once('exit', resolve));
   const [out, err] = await Promise.all([text(child.stdout), text(child.stderr)]);
-  return { status: await ended, said: out + err };
+  return { status: await ended, output: out + err };
 }
 
-/** Changes a file of the copy for as long as something runs. */
+/** Changes a file of the copy while a function runs. */
 async function drifted<T>(file: string, change: (text: string) => string, use: () => Promise<T>): Promise<T> {
   const path = join(copy, file);
   const text = readFileSync(path, 'utf8');
@@ -73,24 +73,24 @@ describe('drift is found before anything is ready', () => {
         const model = { NEO_MODEL: 'm', NEO_MODEL_BASE_URL: 'http://127.0.0.1:9', NEO_DATA_DIR: join(home, 'm') };
         const runs = await Promise.all([run(['neo']), run(['neo'], model)]);
         runs.push(await run(['up', '--once'], { REVEILLE_HOME: join(home, 'up') }));
-        for (const { status, said } of runs) {
-          assert.equal(status, 1, said);
-          assert.match(said, NEITHER);
-          assert.match(said, NOR);
-          assert.doesNotMatch(said, /is ready/);
+        for (const { status, output } of runs) {
+          assert.equal(status, 1, output);
+          assert.match(output, NEITHER);
+          assert.match(output, NOR);
+          assert.doesNotMatch(output, /is ready/);
         }
-        for (const words of [['mcp'], ['mcp', '--selftest']]) {
-          const { status, said } = await run(words);
-          assert.equal(status, 1, said);
-          assert.match(said, /differs: \S+agents\/neo\.json: alarm_ls is not a chronos tool/);
-          assert.match(said, /differs: \S+agents\/neo\.json: alarm_list is missing/);
+        for (const args of [['mcp'], ['mcp', '--selftest']]) {
+          const { status, output } = await run(args);
+          assert.equal(status, 1, output);
+          assert.match(output, /differs: \S+agents\/neo\.json: alarm_ls is not a chronos tool/);
+          assert.match(output, /differs: \S+agents\/neo\.json: alarm_list is missing/);
         }
       },
     );
   });
 
-  test('in a registry: another definition behind the same names, which the pins tell', async () => {
-    const { status, said } = await drifted(
+  test('in a registry: another definition behind the same names, which the pins detect', async () => {
+    const { status, output } = await drifted(
       'src/chronos-mcp/chronos-tools.json',
       (text) => text.replace('"description": "', '"description": "Now. '),
       () => run(['neo']),
@@ -99,9 +99,9 @@ describe('drift is found before anything is ready', () => {
     assert.match(said, /server "chronos": "alarm_\w+" differs in description or schema from the pinned definition/);
   });
 
-  test('in a skill: each tool that the manifest does not have, with its line', async () => {
+  test('in a skill: each tool that is missing in the manifest, with its line', async () => {
     const skill = join(copy, 'skills', 'assistant', 'SKILL.mtx');
-    const { status, said } = await drifted(
+    const { status, output } = await drifted(
       'skills/assistant/SKILL.mtx',
       (text) =>
         text.replace(
@@ -110,53 +110,53 @@ describe('drift is found before anything is ready', () => {
         ),
       () => run(['neo'], { NEO_SKILL: skill }),
     );
-    assert.equal(status, 1, said);
-    for (const words of ['names the tool "alarm_ls"', 'names version 9', 'names the server "web"'])
-      assert.ok(said.includes(words), said);
+    assert.equal(status, 1, output);
+    for (const part of ['names the tool "alarm_ls"', 'names version 9', 'names the server "web"'])
+      assert.ok(output.includes(part), output);
   });
 
-  test('in a file that is not its own: without it the proxy would not start, and the agent have no alarms', async () => {
+  test('in a required file: without it the proxy would not start, and the agent have no alarms', async () => {
     const ends = await drifted(
       'skills/assistant/SKILL.mtx',
       (text) => text.replace('alarm_list@0.1.0', 'alarm_ls@0.1.0'),
       () => Promise.all([run(['neo']), run(['executor'], { REVEILLE_HOME: join(home, 'y') })]),
     );
-    for (const { status, said } of ends) {
-      assert.equal(status, 1, said);
-      assert.match(said, /assistant\/SKILL\.mtx: alarm_ls is not a chronos tool\n.*alarm_list is missing/);
-      assert.doesNotMatch(said, /is ready/);
+    for (const { status, output } of ends) {
+      assert.equal(status, 1, output);
+      assert.match(output, /assistant\/SKILL\.mtx: alarm_ls is not a chronos tool\n.*alarm_list is missing/);
+      assert.doesNotMatch(output, /is ready/);
     }
   });
 
   test('in the manifest of the executor', async () => {
-    const { status, said } = await drifted(
+    const { status, output } = await drifted(
       'agents/executor.json',
       (text) => text.replaceAll(/"(name|tool)": "accounts"/g, '"$1": "balances"'),
       () => run(['executor'], { REVEILLE_HOME: join(home, 'x') }),
     );
-    assert.equal(status, 1, said);
-    assert.match(said, /"balances" is declared in the manifest/);
-    assert.match(said, /"accounts" is/);
+    assert.equal(status, 1, output);
+    assert.match(output, /"balances" is declared in the manifest/);
+    assert.match(output, /"accounts" is/);
   });
 
-  test('a server that cannot start is no drift: Neo says so and goes on', async () => {
+  test('a server that cannot start is not drift: Neo reports it and continues', async () => {
     const folder = join(home, 'lame');
     mkdirSync(folder);
     const manifest = join(folder, 'm.json');
     const servers = [{ alias: 'gone', command: join(folder, 'nothing-here'), tools: [{ name: 'x' }] }];
     writeFileSync(manifest, JSON.stringify({ servers }));
     const child = start(['neo'], { NEO_DATA_DIR: folder, NEO_MANIFEST: manifest });
-    let said = '';
+    let output = '';
     await new Promise<void>((resolve) => {
       for (const stream of [child.stdout, child.stderr])
         stream.setEncoding('utf8').on('data', (chunk: string) => {
-          said += chunk;
-          if (said.includes('neo is ready')) resolve();
+          output += chunk;
+          if (output.includes('neo is ready')) resolve();
         });
       child.once('exit', () => resolve());
     });
     child.kill('SIGTERM');
-    assert.match(said, /neo is ready/);
-    assert.match(said, /"gone"/);
+    assert.match(output, /neo is ready/);
+    assert.match(output, /"gone"/);
   });
 });

@@ -23,11 +23,11 @@ const token = SECRETS.CHRONOS_TOKEN;
 
 const owner = { after };
 const home = temporaryFolder(owner);
-/** Told when chronosd has made an alarm whose answer is withheld; `undefined` while answers go through. */
+/** Called when chronosd has created an alarm whose answer is withheld; `undefined` while answers pass. */
 let withheld: (() => void) | undefined;
 
-/** In front of chronosd: passes everything on, and may keep the answer to a new alarm for itself. */
-function startDoor(target: string): Promise<string> {
+/** A proxy before chronosd: forwards everything, and may withhold the answer to a new alarm. */
+function startProxy(target: string): Promise<string> {
   const server = createServer((request, response) => {
     void (async () => {
       const chunks: Buffer[] = [];
@@ -58,7 +58,7 @@ const chronos = await startChronos({
   ...{ clock: systemClock, log: silentLogger },
 });
 atEnd(owner, () => chronos.close());
-const url = await startDoor(chronos.url);
+const url = await startProxy(chronos.url);
 let executor: ExecutorProcess = await startExecutor(url);
 atEnd(owner, () => executor.end('SIGKILL'));
 
@@ -66,7 +66,7 @@ atEnd(owner, () => executor.end('SIGKILL'));
 const agentOf = (user: string, key = generateKey()) =>
   createChronosClient({ url, token, identity: agentIdentity(user, key) });
 
-async function ask<T>(user: string, path: string, body?: object): Promise<{ status: number; data: T }> {
+async function callChronosd<T>(user: string, path: string, body?: object): Promise<{ status: number; data: T }> {
   const response = await fetch(executor.url + path, {
     ...{ method: body === undefined ? 'GET' : 'POST', body: body === undefined ? null : JSON.stringify(body) },
     headers: { authorization: `Bearer ${EXECUTOR_TOKEN}`, 'x-matrix-user': user, 'content-type': 'application/json' },
@@ -81,11 +81,13 @@ type Ended = {
   result?: { nodes: Record<string, { result: Record<string, unknown> }> };
 };
 
-/** Submits a plan of one call after the other, and waits for its end. */
+/** Submits a plan of sequential calls, and waits for its end. */
 async function carriedOut(user: string, ...calls: [tool: string, args: object][]): Promise<Ended & { id: string }> {
   const nodes = calls.map(([tool, args], at) => ({ id: `n${at}`, kind: 'call', tool: `chronos/${tool}`, args }));
   const plan = { id: 'all', kind: 'sequence', nodes };
-  const { data } = await ask<{ intent_id: string }>(user, '/messages/async', { intent: { verb: 'wake', plan } });
+  const { data } = await callChronosd<{ intent_id: string }>(user, '/messages/async', {
+    intent: { verb: 'wake', plan },
+  });
   return { ...(await ended(user, data.intent_id)), id: data.intent_id };
 }
 
@@ -93,7 +95,7 @@ function ended(user: string, id: string): Promise<Ended> {
   return eventually(
     `${id} is over`,
     async () => {
-      const { data } = await ask<Ended>(user, `/messages/async/${id}`);
+      const { data } = await callChronosd<Ended>(user, `/messages/async/${id}`);
       return ['completed', 'failed', 'unknown', 'denied'].includes(data.status) && data;
     },
     60_000,
@@ -102,14 +104,14 @@ function ended(user: string, id: string): Promise<Ended> {
 
 const inAnHour = { kind: 'once', delay_seconds: 3600, wake_message: 'Look whether it arrived.' };
 
-/** Lets the key in that the executor has for a user, as its refusal says. */
+/** Enrols the executor's key for a user, as its refusal says. */
 async function enrol(user: string): Promise<void> {
   const { publicKeyHex } = readKeyFile(join(home, 'executor', 'agent-keys', `${user}.key`));
   const admin = createChronosClient({ url, token, adminToken: SECRETS.CHRONOS_ADMIN_TOKEN });
   await admin.enrollAgent({ label: user, public_key: publicKeyHex });
 }
 
-test('a plan sets, lists and cancels alarms of its user, with a key of that user alone, which an operator lets in', async () => {
+test('a plan sets, lists and cancels alarms of its user, with a key of that user alone, which an operator enrols', async () => {
   const refused = await carriedOut('alice', ['alarm_set', inAnHour]);
   assert.equal(refused.status, 'failed');
   assert.match(refused.error!.message, /reveille agent enroll --label alice --public-key [0-9a-f]{64}/);
@@ -136,7 +138,7 @@ test('a plan sets, lists and cancels alarms of its user, with a key of that user
   );
   assert.deepEqual([first?.wake_message, first?.conversation_id], [inAnHour.wake_message, 'rent']);
   assert.equal((done.result!.nodes.n1!.result as { count: number }).count, 1);
-  // Each user's key is another one, and none of them is the one that signs receipts.
+  // Each user has a different key, and none of them is the one that signs receipts.
   await carriedOut('bob', ['alarm_list', {}]);
   const keys = ['alice', 'bob'].map(
     (user) => readKeyFile(join(home, 'executor', 'agent-keys', `${user}.key`)).publicKeyHex,
@@ -145,7 +147,7 @@ test('a plan sets, lists and cancels alarms of its user, with a key of that user
   assert.equal(new Set([...keys, receipt.public_key]).size, 3);
 });
 
-test('no argument of a plan makes an alarm somebody else’s, or reaches one', async () => {
+test('no argument of a plan creates or reaches an alarm of another user', async () => {
   const alice = agentOf('mallory-victim');
   const { id: theirs } = await alice.createAlarm({ kind: 'once', delay_seconds: 3600, wake_message: 'mine' });
   await carriedOut('mallory', ['alarm_list', {}]);
@@ -177,14 +179,16 @@ test('no argument of a plan makes an alarm somebody else’s, or reaches one', a
   );
 });
 
-test('an executor that is killed while an alarm is being set sets one alarm, and goes on', async () => {
+test('an executor that is killed while it sets an alarm sets one alarm, and continues', async () => {
   await carriedOut('carol', ['alarm_list', {}]);
   await enrol('carol');
   const made = new Promise<void>((resolve) => {
     withheld = resolve;
   });
   const plan = { id: 'wake', kind: 'call', tool: 'chronos/alarm_set', args: inAnHour };
-  const { data } = await ask<{ intent_id: string }>('carol', '/messages/async', { intent: { verb: 'wake', plan } });
+  const { data } = await callChronosd<{ intent_id: string }>('carol', '/messages/async', {
+    intent: { verb: 'wake', plan },
+  });
   await made;
   await executor.end('SIGKILL');
   withheld = undefined;

@@ -1,6 +1,6 @@
 /**
- * Who may approve is not who may submit: attacks on the rosters and on answers, over HTTP, with every credential but
- * the right key.
+ * Approvers are separate from submitters: attacks on the rosters and on answers, over HTTP, with every credential
+ * except the right key.
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -24,7 +24,7 @@ async function open(t: TestContext) {
 
 type Open = Awaited<ReturnType<typeof open>>;
 
-const standing = async ({ operator }: Pick<Open, 'operator'>, user: string): Promise<string[]> => {
+const enrolledKeys = async ({ operator }: Pick<Open, 'operator'>, user: string): Promise<string[]> => {
   const { approvers } = (await operator('GET', `/approvers?user=${user}`)).data as {
     approvers: { approver: string; revoked_at?: string; forged?: true }[];
   };
@@ -39,7 +39,7 @@ async function asking({ ada }: Open) {
   return { id, gate: await ada.waiting(id) };
 }
 
-test('the first key of a user takes the operator’s word; no further one, and no end, goes without a key that stands', async (t) => {
+test('the first key of a user needs the operator token; each further one, and each revocation, needs an enrolled key', async (t) => {
   const at = await open(t);
   const { operator, key, url } = at;
   await enrolled(url, 'ada');
@@ -49,12 +49,12 @@ test('the first key of a user takes the operator’s word; no further one, and n
     [thief.enrollment(key, 'ada'), 403],
     [thief.enrollment(key, 'ada', thief), 403],
     [{ ...thief.enrollment(key, 'ada'), voucher: { approver: APPROVER.approver, signature: 'a'.repeat(128) } }, 403],
-    // Somebody else's approver, whoever enrolled them.
+    // Another user's approver.
     [thief.enrollment(key, 'ada', second), 403],
     // A voucher for another user, and one for another executor.
     [{ ...thief.enrollment(key, 'bob', APPROVER), user: 'ada' }, 403],
     [thief.enrollment('b'.repeat(64), 'ada', APPROVER), 409],
-    // A key that nobody is shown to have, and the executor's own.
+    // A key that belongs to no shown user, and the executor's own.
     [{ ...second.enrollment(key, 'ada', APPROVER), approver: thief.approver }, 403],
     [{ ...second.enrollment(key, 'ada', APPROVER), expires_at: '2020-01-01T00:00:00.000Z' }, 403],
   ];
@@ -68,19 +68,19 @@ test('the first key of a user takes the operator’s word; no further one, and n
   ])
     assert.notEqual((await operator('DELETE', '/approvers', revocation)).status, 200);
   const last = await operator('DELETE', '/approvers', APPROVER.revocation(key, 'ada', APPROVER.approver));
-  assert.equal(last.status, 409, 'the last one stands: else the next first one could be anybody’s');
-  assert.deepEqual(await standing(at, 'ada'), [APPROVER.approver]);
+  assert.equal(last.status, 409, 'the last one stays: otherwise any caller could enrol the next first one');
+  assert.deepEqual(await enrolledKeys(at, 'ada'), [APPROVER.approver]);
 
   assert.equal((await operator('POST', '/approvers', second.enrollment(key, 'ada', APPROVER))).status, 200);
-  assert.deepEqual(await standing(at, 'ada'), [APPROVER.approver, second.approver]);
+  assert.deepEqual(await enrolledKeys(at, 'ada'), [APPROVER.approver, second.approver]);
   const ended = second.revocation(key, 'ada', APPROVER.approver);
   assert.equal((await operator('DELETE', '/approvers', ended)).status, 200);
   assert.equal((await operator('POST', '/approvers', APPROVER.enrollment(key, 'ada', second))).status, 409);
-  assert.deepEqual(await standing(at, 'ada'), [second.approver], 'what was revoked does not come back');
+  assert.deepEqual(await enrolledKeys(at, 'ada'), [second.approver], 'a revoked key does not return');
   assert.equal((await operator('POST', '/approvers', thief.enrollment(key, 'ada', APPROVER))).status, 403);
 });
 
-test('where somebody has to vouch, whoever has every token of the executor cannot make up a user, and approve as that user', async (t) => {
+test('where a voucher is required, a caller with every token of the executor cannot invent a user and approve as that user', async (t) => {
   const folder = temporaryFolder(t);
   const vouched = { EXECUTOR_ENROLLMENT: 'vouched' };
   const before = await startedExecutor(t, folder, vouched);
@@ -88,7 +88,7 @@ test('where somebody has to vouch, whoever has every token of the executor canno
   const thief = testApprover();
   const bob = testApprover();
   const enrol = (url: string, body: unknown) => asOperator(url, 'POST', '/approvers', body);
-  assert.equal((await enrol(before.url, APPROVER.enrollment(key, 'ada'))).status, 200, 'nobody is there to vouch yet');
+  assert.equal((await enrol(before.url, APPROVER.enrollment(key, 'ada'))).status, 200, 'no key to vouch exists yet');
   for (const body of [
     thief.enrollment(key, 'mallory'),
     thief.enrollment(key, 'mallory', thief),
@@ -103,8 +103,12 @@ test('where somebody has to vouch, whoever has every token of the executor canno
 
   const after = await startedExecutor(t, folder, vouched);
   const at = { operator: (method: 'GET' | 'POST' | 'DELETE', path: string) => asOperator(after.url, method, path) };
-  assert.deepEqual(await standing(at, 'bob'), [bob.approver], 'it counts when it is read again');
-  assert.equal((await enrol(after.url, thief.enrollment(key, 'bob', APPROVER))).status, 403, 'hers counts for her own');
+  assert.deepEqual(await enrolledKeys(at, 'bob'), [bob.approver], 'it counts when it is read again');
+  assert.equal(
+    (await enrol(after.url, thief.enrollment(key, 'bob', APPROVER))).status,
+    403,
+    'her own key counts for her own',
+  );
   const caller = callerOf(after, 'bob');
   const id = await caller.submit({ intent: transfer() });
   assert.equal((await caller.sendAnswer(id, 'pay', bob.answer(id, await caller.waiting(id)))).status, 200);
@@ -131,17 +135,20 @@ test('the rosters open to the administrator’s token alone, and it opens nothin
     assert.equal((await callerOf({ url }, 'ada', ADMIN_TOKEN).call('GET', path)).status, 401, path);
 });
 
-test('an answer counts by its signature: not of another user’s approver, a stranger, a revoked key, or for another time', async (t) => {
+test('an answer counts by its signature: not from another user’s approver, an unknown key, a revoked key, or for another time', async (t) => {
   const at = await open(t);
   const { operator, key, url, ada } = at;
   await enrolled(url, 'ada');
   const bob = testApprover();
   await enrolled(url, 'bob', bob);
-  const gone = testApprover();
-  await operator('POST', '/approvers', gone.enrollment(key, 'ada', APPROVER));
+  const revokedKey = testApprover();
+  await operator('POST', '/approvers', revokedKey.enrollment(key, 'ada', APPROVER));
   const { id, gate } = await asking(at);
-  const revokedInFlight = gone.answer(id, gate);
-  assert.equal((await operator('DELETE', '/approvers', APPROVER.revocation(key, 'ada', gone.approver))).status, 200);
+  const revokedInFlight = revokedKey.answer(id, gate);
+  assert.equal(
+    (await operator('DELETE', '/approvers', APPROVER.revocation(key, 'ada', revokedKey.approver))).status,
+    200,
+  );
   const inMs = (ms: number) => new Date(Date.now() + ms).toISOString();
   const wrong = {
     'bob’s approver': bob.answer(id, gate),
@@ -160,7 +167,7 @@ test('an answer counts by its signature: not of another user’s approver, a str
     assert.deepEqual([what, status, error?.code], [what, 403, 'forbidden']);
   }
   const unsigned = { approved: true, call_sha256: gate.call.call_sha256 };
-  assert.equal((await ada.sendAnswer(id, 'pay', unsigned)).status, 400, 'what was enough before');
+  assert.equal((await ada.sendAnswer(id, 'pay', unsigned)).status, 400, 'sufficient before');
   // His approver, his header, her intent.
   assert.equal((await callerOf(at.executor, 'bob').sendAnswer(id, 'pay', bob.answer(id, gate))).status, 404);
   assert.equal((await ada.state(id)).status, 'awaiting_approval');
@@ -168,7 +175,7 @@ test('an answer counts by its signature: not of another user’s approver, a str
   await ada.until(id, 'completed');
 });
 
-test('a submitter acts for its user and nobody else, carries a signed answer, and is nobody once it is revoked', async (t) => {
+test('a submitter acts for its user alone, carries a signed answer, and is refused once it is revoked', async (t) => {
   const at = await open(t);
   const { url, operator, folder } = at;
   await enrolled(url, 'ada');
@@ -211,13 +218,13 @@ test('a submitter acts for its user and nobody else, carries a signed answer, an
   assert.ok(!JSON.stringify(listed).includes(made.token), 'it was shown once');
   for (const file of ['journal.db', 'journal.db-wal']) {
     const bytes = readFileSync(join(folder, 'executor', file), 'latin1');
-    assert.ok(!bytes.includes(made.token), 'and is kept nowhere');
+    assert.ok(!bytes.includes(made.token), 'and is stored nowhere');
   }
   assert.equal((await operator('DELETE', '/submitters', { id: made.id })).status, 200);
   assert.equal((await neo.call('GET', '/intents')).status, 401);
 });
 
-test('a line that was written into the roster makes nobody an approver, and is shown as what it is', async (t) => {
+test('a line that was forged in the roster creates no approver, and is shown as forged', async (t) => {
   const folder = temporaryFolder(t);
   const before = await startedExecutor(t, folder);
   await enrolled(before.url, 'ada');
@@ -233,7 +240,7 @@ test('a line that was written into the roster makes nobody an approver, and is s
   db.close();
   const executor = await startedExecutor(t, folder);
   const at = { operator: (method: 'GET' | 'POST' | 'DELETE', path: string) => asOperator(executor.url, method, path) };
-  assert.deepEqual(await standing(at, 'ada'), [APPROVER.approver]);
+  assert.deepEqual(await enrolledKeys(at, 'ada'), [APPROVER.approver]);
   const { approvers } = (await at.operator('GET', '/approvers')).data as { approvers: { forged?: true }[] };
   assert.deepEqual(
     approvers.map(({ forged }) => forged),

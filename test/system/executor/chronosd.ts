@@ -1,4 +1,4 @@
-/** A real chronosd with required enrolment, whose alarms ring nowhere. */
+/** A real chronosd with required enrolment, whose alarms wake no target. */
 import type { TestContext } from 'node:test';
 import { createChronosClient, holdPrincipal } from '../../../src/chronos/client.ts';
 import { parseChronosConfig } from '../../../src/chronos/config.ts';
@@ -16,9 +16,7 @@ const SECRETS = {
   CHRONOS_WAKE_TOKEN: 'a-wake-token-of-chronosd',
 };
 
-/**
- * @param user whose agent is let in; every other key has to be
- */
+/** @param user whose agent is enrolled; every other key must be enrolled first */
 export async function chronosd(t: TestContext, user: string) {
   const folder = temporaryFolder(t);
   const open = (port: number): Promise<RunningChronos> =>

@@ -23,8 +23,8 @@ async function open(t: TestContext) {
   };
   const enrolling = await reveille(home, ['approver', 'enroll'], { env });
   assert.equal(enrolling.status, 0, enrolling.stderr);
-  const run = (words: string[], more: Record<string, string> = {}, input?: string) =>
-    reveille(home, ['intent', ...words], { env: { ...env, ...more }, ...(input !== undefined && { input }) });
+  const run = (args: string[], more: Record<string, string> = {}, input?: string) =>
+    reveille(home, ['intent', ...args], { env: { ...env, ...more }, ...(input !== undefined && { input }) });
   const file = join(folder, 'intent.json');
   writeFileSync(file, JSON.stringify(transfer()));
   const submit = async (text = JSON.stringify(transfer())) => {
@@ -37,7 +37,7 @@ async function open(t: TestContext) {
   return { folder, executor, run, submit, file, ada: callerOf(executor, 'ada') };
 }
 
-test('a task is submitted, looked at, approved by its digest, followed to its end, and proved by hand', async (t) => {
+test('a task is submitted, inspected, approved by its digest, followed to its end, and proved by hand', async (t) => {
   const { folder, run, file, ada } = await open(t);
   const submitted = await run(['submit', '--json-file', file, '--idempotency-key', 'k']);
   assert.equal(submitted.status, 0, submitted.stderr);
@@ -51,7 +51,7 @@ test('a task is submitted, looked at, approved by its digest, followed to its en
   assert.equal(JSON.parse(listed.stdout).intent_id, id);
 
   const asked = await run(['approve', id]);
-  assert.equal(asked.status, 2, 'nobody is there to say yes');
+  assert.equal(asked.status, 2, 'no approver is there to say yes');
   assert.match(asked.stderr, /--displayed-sha256/);
   const wrong = await run(['approve', id, '--call-sha256', 'f'.repeat(64)]);
   assert.equal(wrong.status, 1);
@@ -59,7 +59,7 @@ test('a task is submitted, looked at, approved by its digest, followed to its en
   assert.equal((await ada.state(id)).status, 'awaiting_approval');
   const approved = await run(['approve', id, 'pay', '--displayed-sha256', question, '--call-sha256', call.call_sha256]);
   assert.equal(approved.status, 0, approved.stderr);
-  assert.ok(approved.stdout.includes('"amount": "12.50"'), 'what is approved is shown');
+  assert.ok(approved.stdout.includes('"amount": "12.50"'), 'the approved call is shown');
   const watched = await run(['watch', id]);
   assert.equal(watched.status, 0);
   assert.match(watched.stdout, /completed/);
@@ -75,7 +75,7 @@ test('a task is submitted, looked at, approved by its digest, followed to its en
   const verified = await reveille(join(folder, 'elsewhere'), check!.split(' '));
   assert.equal(verified.status, 0, verified.stdout + verified.stderr);
   const over = await run(['receipt', id, '--output', receipt]);
-  assert.equal(over.status, 1, 'a file that is there is left as it is');
+  assert.equal(over.status, 1, 'an existing file is left unchanged');
   assert.match(over.stderr, /is there already; name a new file/);
   assert.ok(statSync(receipt).size > 0);
 });
@@ -90,7 +90,7 @@ test('an intent can be named by the beginning of its id, which the list shows', 
     listed.stdout
       .split('\n')
       .map((line) => line.split(' ')[0]!)
-      .find((word) => word !== '' && id.startsWith(word))!;
+      .find((prefix) => prefix !== '' && id.startsWith(prefix))!;
   for (const id of [first, second]) {
     assert.ok(begins(id).length < 36, listed.stdout);
     const shown = await run(['show', begins(id).toUpperCase(), '--json']);
@@ -105,7 +105,7 @@ test('an intent can be named by the beginning of its id, which the list shows', 
   assert.equal((await ada.state(first)).status, 'awaiting_approval');
 });
 
-test('a denied step is not carried out, and watching it ends with 1', async (t) => {
+test('a denied step is not executed, and watching it ends with 1', async (t) => {
   const { folder, run, submit, ada } = await open(t);
   const id = await submit();
   await ada.waiting(id);
@@ -116,10 +116,10 @@ test('a denied step is not carried out, and watching it ends with 1', async (t) 
   assert.match(watched.stdout, /"status":"denied"/);
   const { ended_at } = JSON.parse(watched.stdout.trim().split('\n').at(-1)!);
   const [, ended] = /^(\d\d:\d\d:\d\d) {2}denied$/m.exec((await run(['watch', id])).stdout)!;
-  const told = new Intl.DateTimeFormat('en-GB', { timeZone: 'Europe/Berlin', timeStyle: 'medium' }).format(
+  const expectedTime = new Intl.DateTimeFormat('en-GB', { timeZone: 'Europe/Berlin', timeStyle: 'medium' }).format(
     Date.parse(ended_at),
   );
-  assert.equal(ended, told, 'the time of the record, not of the look');
+  assert.equal(ended, expectedTime, 'the time of the record, not of the query');
   assert.match(watched.stdout, /not this month|denied/);
   assert.match((await run(['show', id])).stdout, /status +denied\n/);
   assert.match((await run(['list', '--status', 'denied'])).stdout, / denied +/);
@@ -130,19 +130,17 @@ test('a denied step is not carried out, and watching it ends with 1', async (t) 
   assert.match(verified.stdout, /ended +denied at [^\n]*: ada denied the call/);
 });
 
-/**
- * Between the commands and an executor: what changes something arrives there, and its answer is lost on the way back.
- */
+/** A proxy between the commands and an executor: changes arrive there, and their answers are lost on the way back. */
 async function lossy(t: TestContext, port: number): Promise<number> {
   const server = createServer((request, response) => {
     const { method, url, headers } = request;
-    const onward = httpRequest({ host: '127.0.0.1', port, method, path: url, headers }, (answer) => {
+    const forwarded = httpRequest({ host: '127.0.0.1', port, method, path: url, headers }, (answer) => {
       if (method !== 'POST') {
         response.writeHead(answer.statusCode!, answer.headers);
         answer.pipe(response);
       } else answer.resume().on('end', () => request.socket.destroy());
     });
-    request.pipe(onward);
+    request.pipe(forwarded);
   }).listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));
   t.after(() => {
@@ -152,7 +150,7 @@ async function lossy(t: TestContext, port: number): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-test('a task in words without a model is refused at once, with what to set, and leaves nothing behind', async (t) => {
+test('a text task without a model is refused at once, with the missing setting, and leaves nothing behind', async (t) => {
   const { run } = await open(t);
   const refused = await run(['submit', 'Pay bob 25 EUR']);
   assert.deepEqual([refused.status, refused.stdout], [1, '']);
@@ -164,7 +162,7 @@ test('a task in words without a model is refused at once, with what to set, and 
   assert.doesNotMatch((await run(['list'])).stdout, /Pay bob/);
 });
 
-test('where the answer is lost, it is said that it may have been taken, and what is repeated as told is one intent', async (t) => {
+test('where the answer is lost, the message says that the intent may exist, and the advised repetition makes no second one', async (t) => {
   const { run, file, executor, ada } = await open(t);
   const env = { EXECUTOR_PORT: String(await lossy(t, executor.port)) };
   const lost = await run(['submit', '--json-file', file], env);
@@ -188,7 +186,7 @@ test('where the answer is lost, it is said that it may have been taken, and what
   assert.doesNotMatch(nobody.stderr, /not known/, 'what was not sent was not taken');
 });
 
-test('an intent that waits behind another says behind which, on every screen', async (t) => {
+test('an intent that waits behind another names it, on every screen', async (t) => {
   const { run, submit, file, ada } = await open(t);
   const first = await submit();
   await ada.waiting(first);
@@ -211,7 +209,7 @@ test('an intent that waits behind another says behind which, on every screen', a
   assert.match(stdout, /denied/);
 });
 
-test('an intent is cancelled, and asking the tools about one that is known changes nothing', async (t) => {
+test('an intent is cancelled, and a tool query for a known one changes nothing', async (t) => {
   const { run, submit, ada } = await open(t);
   const id = await submit();
   await ada.waiting(id);
@@ -219,7 +217,7 @@ test('an intent is cancelled, and asking the tools about one that is known chang
   assert.match((await run(['reconcile', id])).stdout, /is cancelled/);
 });
 
-test('characters that hide or turn text are laid open where a call is approved', async (t) => {
+test('characters that hide or turn text are made visible where a call is approved', async (t) => {
   const { run, submit, ada } = await open(t);
   const hidden = 'rent\u202e05.21\u200b\u2066 \u001b[2K';
   const id = await submit(JSON.stringify(transfer('12.50', { memo: hidden })));
@@ -229,7 +227,7 @@ test('characters that hide or turn text are laid open where a call is approved',
   assert.match(stdout, /\\u\{?202e/i);
 });
 
-test('what cannot be meant ends with 2, what cannot be done with 1, and each says why', async (t) => {
+test('invalid input ends with 2, a failure with 1, and each has a reason', async (t) => {
   const { run, file } = await open(t);
   const cases: [words: string[], env: Record<string, string>, status: number, said: RegExp][] = [
     [['submit'], {}, 2, /give the task in words or with --json-file/],
@@ -244,9 +242,9 @@ test('what cannot be meant ends with 2, what cannot be done with 1, and each say
     [['list'], { EXECUTOR_PORT: '1' }, 1, /cannot reach the executor at http:\/\/127\.0\.0\.1:1 .*reveille up/],
     [['list'], { NEO_EXECUTOR_URL: 'http://127.0.0.1:1' }, 1, /cannot reach the executor at http:\/\/127\.0\.0\.1:1/],
   ];
-  for (const [words, env, status, said] of cases) {
-    const outcome = await run(words, env);
-    assert.deepEqual([words, outcome.status], [words, status], outcome.stderr);
-    assert.match(outcome.stderr, said);
+  for (const [args, env, status, message] of cases) {
+    const outcome = await run(args, env);
+    assert.deepEqual([args, outcome.status], [args, status], outcome.stderr);
+    assert.match(outcome.stderr, message);
   }
 });

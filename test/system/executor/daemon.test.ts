@@ -13,7 +13,7 @@ import { eventually } from '../../support/eventually.ts';
 import { LEAN } from '../../support/quick-start.ts';
 import { closeServer, listening, temporaryFolder } from '../../support/temporary.ts';
 import { chronosd } from './chronosd.ts';
-import { callerOf, executorSettings, look, startedExecutor, transfer } from './executor-bench.ts';
+import { callerOf, executorSettings, readOnlyPlan, startedExecutor, transfer } from './executor-bench.ts';
 
 const PROCESS = fileURLToPath(new URL('./executor-process.fixture.ts', import.meta.url));
 
@@ -25,7 +25,7 @@ async function spawned(t: TestContext, folder: string, more: Record<string, stri
     env: executorSettings(folder, more),
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  const gone = once(child, 'exit');
+  const exited = once(child, 'exit');
   t.after(() => child.kill('SIGKILL'));
   const [line] = await once(createInterface({ input: child.stdout! }), 'line');
   return {
@@ -33,12 +33,12 @@ async function spawned(t: TestContext, folder: string, more: Record<string, stri
     ...JSON.parse(line),
     async kill() {
       child.kill('SIGKILL');
-      await gone;
+      await exited;
     },
   };
 }
 
-test('its key is made once, for its owner alone, and a key that others can read stops the start', async (t) => {
+test('its key is created once, for its owner alone, and a key that others can read stops the start', async (t) => {
   const folder = temporaryFolder(t);
   const first = await startedExecutor(t, folder);
   await first.close();
@@ -52,7 +52,7 @@ test('its key is made once, for its owner alone, and a key that others can read 
   await assert.rejects(startedExecutor(t, folder), { code: 'forbidden', message: /chmod 600/ });
 });
 
-test('a journal that another key has signed is not gone on with', async (t) => {
+test('a journal that another key has signed is not continued', async (t) => {
   const folder = temporaryFolder(t);
   const first = await startedExecutor(t, folder);
   await first.close();
@@ -62,7 +62,7 @@ test('a journal that another key has signed is not gone on with', async (t) => {
   await assert.rejects(startedExecutor(t, folder), { code: 'conflict' });
 });
 
-test('a start that cannot be says what is in the way, and leaves nothing behind that hinders the next', async (t) => {
+test('a failed start names its cause, and leaves nothing behind that hinders the next', async (t) => {
   const folder = temporaryFolder(t);
   const policy = join(folder, 'policy.yaml');
   writeFileSync(policy, 'version: 1\nrules:\n  - name: x\n    efect: allow\n');
@@ -90,7 +90,7 @@ test('a start that cannot be says what is in the way, and leaves nothing behind 
   await assert.rejects(startedExecutor(t, folder), { code: 'unavailable' }, 'the folder is in use');
 });
 
-test('a manifest that disagrees with its server stops the start with every difference, and fails no intent that waits', async (t) => {
+test('a manifest that disagrees with its server stops the start with every difference, and fails no waiting intent', async (t) => {
   const folder = temporaryFolder(t);
   const whole = await startedExecutor(t, folder);
   const id = await callerOf(whole, 'ada').submit({ intent: transfer() });
@@ -112,13 +112,13 @@ test('a manifest that disagrees with its server stops the start with every diffe
       'server "ledger": "simulate" is not declared in the manifest\n' +
       'server "ledger": "pretend" is declared in the manifest, but the server does not have it',
   });
-  const mended = await startedExecutor(t, folder);
-  const gate = await callerOf(mended, 'ada').waiting(id);
-  await callerOf(mended, 'ada').answer(id, 'pay', { approved: true, call_sha256: gate.call.call_sha256 });
-  await callerOf(mended, 'ada').until(id, 'completed');
+  const repaired = await startedExecutor(t, folder);
+  const gate = await callerOf(repaired, 'ada').waiting(id);
+  await callerOf(repaired, 'ada').answer(id, 'pay', { approved: true, call_sha256: gate.call.call_sha256 });
+  await callerOf(repaired, 'ada').until(id, 'completed');
 });
 
-test('a question survives kill -9, and its answer is taken by the next process', async (t) => {
+test('a question survives kill -9, and the next process accepts its answer', async (t) => {
   const folder = temporaryFolder(t);
   const first = await spawned(t, folder);
   const id = await callerOf(first, 'ada').submit({ intent: transfer(), idempotency_key: 'k' });
@@ -138,12 +138,15 @@ test('a question survives kill -9, and its answer is taken by the next process',
 });
 
 test('an alarm that could not be set before kill -9 is set once by the next process', async (t) => {
-  const house = await chronosd(t, 'ada');
+  const chronosDaemon = await chronosd(t, 'ada');
   const folder = temporaryFolder(t);
-  const addressed = (url: string) => ({ EXECUTOR_CHRONOS_URL: url, EXECUTOR_CHRONOS_TOKEN: house.chronos.token });
-  let knocks = 0;
+  const addressed = (url: string) => ({
+    EXECUTOR_CHRONOS_URL: url,
+    EXECUTOR_CHRONOS_TOKEN: chronosDaemon.chronos.token,
+  });
+  let attempts = 0;
   const away = createServer((_, response) => {
-    knocks++;
+    attempts++;
     response.destroy();
   });
   const first = await spawned(t, folder, addressed(await listening(t, away)));
@@ -153,16 +156,16 @@ test('an alarm that could not be set before kill -9 is set once by the next proc
   await ada.data('POST', `/intents/${id}/park`, { conversation_id: 'c-7' });
   await ada.answer(id, 'pay', { approved: true, call_sha256: gate.call.call_sha256, answer: 'go on' });
   await ada.until(id, 'completed');
-  await eventually('it was tried', () => knocks > 0);
+  await eventually('it was tried', () => attempts > 0);
   await first.kill();
-  await house.enrol(first.publicKey);
-  const second = await spawned(t, folder, addressed(house.chronos.url));
+  await chronosDaemon.enrol(first.publicKey);
+  const second = await spawned(t, folder, addressed(chronosDaemon.chronos.url));
   const [alarm] = await eventually('the alarm is set', async () => {
-    const alarms = await house.alarms();
+    const alarms = await chronosDaemon.alarms();
     return alarms.length > 0 && alarms;
   });
   await second.kill();
-  const third = await spawned(t, folder, addressed(house.chronos.url));
+  const third = await spawned(t, folder, addressed(chronosDaemon.chronos.url));
   await third.kill();
   assert.equal((await house.alarms()).length, 1);
   assert.match(alarm!.wake_message, /was approved by ada at .*, with the answer "go on"/);
@@ -170,7 +173,7 @@ test('an alarm that could not be set before kill -9 is set once by the next proc
   assert.deepEqual([alarm!.conversation_id, alarm!.idempotency_key], ['c-7', `intent-${id}`]);
 });
 
-test('kill -9 in the middle of a transfer moves the money once or not at all, and says which', async (t) => {
+test('kill -9 during a transfer moves the money once or not at all, and the outcome is reported', async (t) => {
   const folder = temporaryFolder(t);
   let moved = 0;
   for (let round = 0; round < 3; round++) {
@@ -184,7 +187,7 @@ test('kill -9 in the middle of a transfer moves the money once or not at all, an
     await answer;
     const second = await spawned(t, folder);
     const again = callerOf(second, 'ada');
-    const state = await eventually('it is over, or asks still', async () => {
+    const state = await eventually('it has ended or still asks', async () => {
       const now = await again.state(id);
       return !['executing', 'drafting', 'planned'].includes(now.status!) && now;
     });
@@ -198,7 +201,7 @@ test('kill -9 in the middle of a transfer moves the money once or not at all, an
     else assert.equal(error?.code, 'not_run');
     const { envelopes } = intentReceiptSchema.parse(await again.data('GET', `/intents/${id}/receipt`));
     assert.equal(envelopes.filter(({ kind }) => kind === 'call.started').length, 1);
-    const seen = await again.submit({ intent: look() });
+    const seen = await again.submit({ intent: readOnlyPlan() });
     const { result } = await again.until(seen, 'completed');
     assert.match(JSON.stringify(result), new RegExp(`${(5000 - moved).toFixed(2)}`), `round ${round}: ${status}`);
     await second.kill();

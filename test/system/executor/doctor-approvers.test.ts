@@ -1,4 +1,4 @@
-/** What `reveille doctor` says of who may approve, against a real executor. */
+/** The checks of `reveille doctor` about approvers, against a real executor. */
 
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -14,14 +14,14 @@ import { startedExecutor, TOKEN } from './executor-bench.ts';
 
 const KEY = "approver's key";
 
-/** An executor that can be started anew, and the computer of ada. */
+/** An executor that can be restarted, and the computer of ada. */
 async function open(t: TestContext) {
   const folder = temporaryFolder(t);
   let executor = await startedExecutor(t, folder);
-  const run = (words: string[], more: Record<string, string> = {}, input?: string) =>
-    reveille(join(folder, 'home'), words, {
+  const run = (args: string[], more: Record<string, string> = {}, input?: string) =>
+    reveille(join(folder, 'home'), args, {
       env: {
-        // Nothing is asked at the default ports, where others may listen.
+        // No request goes to the default ports, where others may listen.
         MATRIX_CHRONOS_URL: 'http://127.0.0.1:1',
         NEO_EXECUTOR_URL: executor.url,
         NEO_EXECUTOR_TOKEN: TOKEN,
@@ -43,12 +43,12 @@ async function open(t: TestContext) {
       assert.equal(status, 0, stderr);
     },
     /** The checks by their names. */
-    async look(more: Record<string, string> = {}): Promise<Record<string, Check | undefined>> {
+    async runChecks(more: Record<string, string> = {}): Promise<Record<string, Check | undefined>> {
       const { stdout } = await run(['doctor', '--json'], more);
       const { checks } = JSON.parse(stdout) as { checks: Check[] };
       return Object.fromEntries(checks.map((check) => [check.name, check]));
     },
-    /** Stops the executor for as long as something is done to its folder. */
+    /** Stops the executor while a function changes its folder. */
     async stopped(work: (dataDir: string) => unknown) {
       await executor.close();
       await work(join(folder, 'executor'));
@@ -57,73 +57,73 @@ async function open(t: TestContext) {
   };
 }
 
-test('doctor says when nobody is enrolled, when the key of this computer may not answer, and when it lies open', async (t) => {
-  const { run, url, look, keyFile } = await open(t);
-  const before = await look();
-  assert.equal(before[KEY], undefined, 'there is no key to look at');
+test('doctor reports that no approver is enrolled, that this computer’s key may not answer, and that it is unsealed', async (t) => {
+  const { run, url, runChecks, keyFile } = await open(t);
+  const before = await runChecks();
+  assert.equal(before[KEY], undefined, 'there is no key to check');
   assert.equal(before.approvers?.status, 'warning');
   assert.match(before.approvers!.detail, /nobody can approve for ada/);
   assert.match(before.approvers!.remedy!, /reveille approver enroll/);
 
   const other = testApprover();
   await enrolled(url(), 'ada', other);
-  const without = await look();
+  const without = await runChecks();
   assert.equal(without.approvers?.status, 'note');
   assert.match(without.approvers!.detail, /1 key stands for ada; this computer has none/);
 
-  assert.equal((await run(['approver', 'enroll'])).status, 1, 'the other has to vouch for it');
-  const stranger = await look();
-  assert.equal(stranger.approvers?.status, 'warning');
-  assert.match(stranger.approvers!.detail, /is not among the approvers of ada: its answers are refused/);
+  assert.equal((await run(['approver', 'enroll'])).status, 1, 'another key must vouch for it');
+  const unenrolled = await runChecks();
+  assert.equal(unenrolled.approvers?.status, 'warning');
+  assert.match(unenrolled.approvers!.detail, /is not among the approvers of ada: its answers are refused/);
 
-  const operator = await look({ EXECUTOR_ADMIN_TOKEN: '' });
+  const operator = await runChecks({ EXECUTOR_ADMIN_TOKEN: '' });
   assert.equal(operator.approvers?.status, 'note');
   assert.match(operator.approvers!.detail, /not asked: EXECUTOR_ADMIN_TOKEN is not set/);
 
   await run(['approver', 'enroll'], { MATRIX_USER_ID: 'eve' });
-  const hers = await look({ MATRIX_USER_ID: 'eve' });
+  const hers = await runChecks({ MATRIX_USER_ID: 'eve' });
   assert.equal(hers.approvers?.status, 'ok', hers.approvers?.detail);
   assert.equal(hers[KEY]?.status, 'note');
   assert.match(hers[KEY]!.detail, /not sealed, in the open in .*every program .* can approve with it/);
   assert.match(hers[KEY]!.remedy!, /reveille approver seal/);
   assert.equal((await run(['approver', 'seal'], {}, 'a horse that nobody has stapled\n')).status, 0);
-  const sealed = await look({ MATRIX_USER_ID: 'eve' });
+  const sealed = await runChecks({ MATRIX_USER_ID: 'eve' });
   assert.equal(sealed[KEY]?.status, 'ok');
 
   writeFileSync(keyFile, '{}');
-  const damaged = await look({ MATRIX_USER_ID: 'eve' });
+  const damaged = await runChecks({ MATRIX_USER_ID: 'eve' });
   assert.equal(damaged[KEY]?.status, 'broken');
   assert.match(damaged[KEY]!.detail, /is damaged/);
 });
 
-test('doctor says that the key of this computer was revoked, and that it does not come back', async (t) => {
-  const { run, look, enroll, keyFile } = await open(t);
+test('doctor reports that this computer’s key was revoked, and that it does not return', async (t) => {
+  const { run, runChecks, enroll, keyFile } = await open(t);
   await enroll();
   const { public_key: own } = JSON.parse(readFileSync(keyFile, 'utf8')) as { public_key: string };
   const laptop = { REVEILLE_APPROVER_DIR: `${keyFile}.laptop` };
   const asked = await run(['approver', 'enroll', '--json'], laptop);
   writeFileSync(`${keyFile}.request`, asked.stdout);
   assert.equal((await run(['approver', 'enroll', '--request-file', `${keyFile}.request`])).status, 0);
-  const gone = await run(['approver', 'revoke', own], laptop);
-  assert.equal(gone.status, 0, gone.stderr);
-  const { approvers } = await look();
+  const revoked = await run(['approver', 'revoke', own], laptop);
+  assert.equal(revoked.status, 0, revoked.stderr);
+  const { approvers } = await runChecks();
   assert.equal(approvers?.status, 'warning');
   assert.match(approvers!.detail, /was revoked at .*: its answers are refused/);
   assert.match(approvers!.remedy!, /move .*approver\.json away, then enrol a new key/);
 });
 
-test('doctor says that a roster was reset, until the first one after it sits here, and that lines were forged', async (t) => {
-  const { run, url, look, enroll, stopped, keyFile } = await open(t);
+test('doctor reports a reset roster until its first new key is on this computer, and forged lines', async (t) => {
+  const { run, url, runChecks, enroll, stopped, keyFile } = await open(t);
   await enrolled(url(), 'ada');
   await stopped(async () => {
     const { status, stderr } = await run(['approver', 'reset', '--user', 'ada']);
     assert.equal(status, 0, stderr);
   });
-  const after = await look();
+  const after = await runChecks();
   assert.equal(after['approvers reset']?.status, 'warning');
   assert.match(after['approvers reset']!.detail, /of ada were reset by the operator at .*whoever was enrolled since/);
   await enroll();
-  const known = await look();
+  const known = await runChecks();
   assert.equal(known.approvers?.status, 'ok');
   assert.equal(known['approvers reset']?.status, 'note');
   assert.equal(known['forged approvers'], undefined);
@@ -139,8 +139,8 @@ test('doctor says that a roster was reset, until the first one after it sits her
     ).run(approver, name, Date.now(), expires_at, signature, own, 'a'.repeat(128));
     db.close();
   });
-  const forged = await look();
-  assert.equal(forged.approvers?.status, 'ok', 'the line makes nobody an approver');
+  const forged = await runChecks();
+  assert.equal(forged.approvers?.status, 'ok', 'the line creates no approver');
   assert.equal(forged['forged approvers']?.status, 'broken');
   assert.ok(forged['forged approvers']!.detail.includes(`${approver.slice(0, 16)}…`));
   const { status } = await run(['doctor']);

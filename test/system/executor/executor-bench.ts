@@ -1,4 +1,4 @@
-/** A real executor with the real ledger behind it, and callers who speak HTTP to it. */
+/** A real executor with the real ledger behind it, and callers that use HTTP. */
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,10 +18,10 @@ const LEDGER = fileURLToPath(new URL('./ledger.fixture.ts', import.meta.url));
 const BUNDLED = fileURLToPath(new URL('../../../agents/executor.json', import.meta.url));
 
 /**
- * The manifest that ships, with its ledger in this folder and without its other servers: each would be a process for
- * every executor of these tests, and none of them is called.
+ * The bundled manifest, with its ledger in this folder and without its other servers. Each would be a process for every
+ * executor of these tests, and none of them is called.
  *
- * @returns the settings of an executor that lives there
+ * @returns the settings of an executor in that folder
  */
 export function executorSettings(folder: string, more: Record<string, string> = {}): Record<string, string> {
   const manifest = JSON.parse(readFileSync(BUNDLED, 'utf8'));
@@ -54,7 +54,7 @@ export async function startedExecutor(t: TestContext, folder: string, more: Reco
 
 export type Answer = { status: number; data: never; error: { code: string; message: string; retryable: boolean } };
 
-/** Speaks to an executor as one user. */
+/** Sends requests to an executor as one user. */
 export function callerOf({ url }: { url: string }, user: string | undefined, token: string | undefined = TOKEN) {
   const headers: Record<string, string> = {
     ...(user === undefined ? {} : { 'x-matrix-user': user }),
@@ -97,13 +97,13 @@ export function callerOf({ url }: { url: string }, user: string | undefined, tok
         return (pending as unknown as Gate[])[0];
       });
     },
-    /** An answer that the person of these tests signs, to what waits now. */
-    signed: (id: string, node: string, said?: Partial<GateAnswer>) =>
-      signedAnswer({ url, token: TOKEN }, user!, id, node, said),
-    /** Sends an answer as it is. */
+    /** An answer to the waiting question, signed by the person of these tests. */
+    signed: (id: string, node: string, changes?: Partial<GateAnswer>) =>
+      signedAnswer({ url, token: TOKEN }, user!, id, node, changes),
+    /** Sends an answer unchanged. */
     sendAnswer: (id: string, node: string, body: unknown) => call('POST', `/intents/${id}/gates/${node}/answer`, body),
-    async answer(id: string, node: string, said?: Partial<GateAnswer>): Promise<Answer> {
-      const body = await signedAnswer({ url, token: TOKEN }, user!, id, node, said);
+    async answer(id: string, node: string, changes?: Partial<GateAnswer>): Promise<Answer> {
+      const body = await signedAnswer({ url, token: TOKEN }, user!, id, node, changes);
       return call('POST', `/intents/${id}/gates/${node}/answer`, body);
     },
   };
@@ -129,8 +129,8 @@ export const transfer = (amount = '12.50', more: object = {}) => ({
   },
 });
 
-/** An intent that only looks. */
-export const look = () => ({
+/** An intent that only reads. */
+export const readOnlyPlan = () => ({
   verb: 'look',
   plan: { id: 'look', kind: 'call', tool: 'ledger/accounts', args: { accounts: ['alice', 'bob'] } },
 });

@@ -18,7 +18,7 @@ import { intentReceiptSchema } from '../../../src/wire/intent-receipt.ts';
 import { intentListSchema, intentViewSchema } from '../../../src/wire/intent-view.ts';
 import { ADMIN_TOKEN, asOperator } from '../../support/cluster/approval.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
-import { callerOf, executorSettings, look, startedExecutor, TOKEN, transfer } from './executor-bench.ts';
+import { callerOf, executorSettings, readOnlyPlan, startedExecutor, TOKEN, transfer } from './executor-bench.ts';
 
 async function open(t: TestContext, more: Record<string, string> = {}) {
   const executor = await startedExecutor(t, temporaryFolder(t), more);
@@ -56,7 +56,7 @@ async function follow(t: TestContext, url: string, headers: Record<string, strin
   };
 }
 
-test('a transfer goes the whole way over HTTP: submitted, asked, approved, done, and proved', async (t) => {
+test('a transfer completes over HTTP: submitted, asked, approved, done, and proved', async (t) => {
   const { ada } = await open(t);
   const accepted = await ada.data('POST', '/messages/async', { intent: transfer(), conversation_id: 'c-1' });
   const { intent_id: id } = intentAcceptedSchema.strict().parse(accepted);
@@ -91,12 +91,12 @@ test('a transfer goes the whole way over HTTP: submitted, asked, approved, done,
   );
 });
 
-test('what is wrong with who asks is refused before anything else, on every route', async (t) => {
+test('a wrong caller is refused before anything else, on every route', async (t) => {
   const { executor, ada } = await open(t);
   const id = await ada.submit({ intent: transfer() });
   const asked = await ada.waiting(id);
   const routes: [method: 'GET' | 'POST', path: string, body?: object][] = [
-    ['POST', '/messages/async', { intent: look() }],
+    ['POST', '/messages/async', { intent: readOnlyPlan() }],
     ['GET', `/messages/async/${id}`],
     ['GET', '/intents'],
     ['GET', `/intents/${id}`],
@@ -127,30 +127,30 @@ test('what is wrong with who asks is refused before anything else, on every rout
     assert.deepEqual([path, status, error.code], [path, 404, 'not_found']);
   }
   assert.deepEqual((await callerOf(executor, 'eve').data('GET', '/intents')).intents, []);
-  assert.equal((await ada.state(id)).status, 'awaiting_approval', 'nobody else has moved it');
+  assert.equal((await ada.state(id)).status, 'awaiting_approval', 'no other user has moved it');
 });
 
 test('a label that is a UUID is the same user in every case', async (t) => {
   const { executor } = await open(t);
   const label = '0191E4F2-0000-4000-8000-0000000000AB';
-  const id = await callerOf(executor, label).submit({ intent: look() });
+  const id = await callerOf(executor, label).submit({ intent: readOnlyPlan() });
   assert.equal((await callerOf(executor, label.toLowerCase()).call('GET', `/intents/${id}`)).status, 200);
 });
 
-test('fields and parameters that nobody reads are named, not ignored', async (t) => {
+test('unexpected fields and parameters are named, not ignored', async (t) => {
   const { ada } = await open(t);
   const id = await ada.submit({ intent: transfer() });
   await ada.waiting(id);
   const right = await ada.signed(id, 'pay');
   const cases: [method: 'GET' | 'POST', path: string, body: unknown, named: RegExp][] = [
     ['POST', '/messages/async', { prose: 'x', priority: 1 }, /unknown field "priority"/],
-    ['POST', '/messages/async', { prose: 'x', intent: look() }, /exactly one of prose and intent/],
+    ['POST', '/messages/async', { prose: 'x', intent: readOnlyPlan() }, /exactly one of prose and intent/],
     ['POST', '/messages/async', {}, /exactly one of prose and intent/],
     ['POST', '/messages/async', { prose: '' }, /prose must not be empty/],
     ['POST', '/messages/async', { prose: 'x', context: [{ from: 'agent', text: 'y' }] }, /context\.0\.from/],
     ['POST', '/messages/async', '{"prose":', /JSON/],
     ['POST', '/messages/async', '[]', /JSON object/],
-    ['POST', '/messages/async?dry=1', { intent: look() }, /unknown field "dry"/],
+    ['POST', '/messages/async?dry=1', { intent: readOnlyPlan() }, /unknown field "dry"/],
     ['GET', '/intents?limit=0', undefined, /limit must be a whole number from 1 to 500/],
     ['GET', '/intents?status=done', undefined, /status must be one of/],
     ['GET', '/intents?cursor=1', undefined, /unknown field "cursor"/],
@@ -199,10 +199,10 @@ test('an answer counts once, for the call that was shown, and only from its user
   const kinds = envelopes.map(({ kind }) => kind);
   assert.equal(kinds.filter((kind) => kind === 'call.started').length, 1);
   assert.equal(kinds.filter((kind) => kind === 'gate.answered').length, 1);
-  assert.ok(kinds.includes('gate.refused'), 'what does not count is on record');
+  assert.ok(kinds.includes('gate.refused'), 'an answer that does not count is on record');
 });
 
-test('an answer to one intent is nothing to another with the same call', async (t) => {
+test('an answer to one intent has no effect on another with the same call', async (t) => {
   const { ada } = await open(t);
   const first = await ada.submit({ intent: transfer() });
   await ada.waiting(first);
@@ -213,7 +213,7 @@ test('an answer to one intent is nothing to another with the same call', async (
   await ada.waiting(second);
   const replayed = await ada.sendAnswer(second, 'pay', old);
   assert.deepEqual([replayed.status, replayed.error.code], [409, 'conflict']);
-  // Not even with the digests of the question that waits: the signature is over the other intent.
+  // Not even with the digests of the waiting question: the signature covers the other intent.
   const { call, displayed_sha256 } = await ada.waiting(second);
   const dressed = { ...old, call_sha256: call.call_sha256, displayed_sha256 };
   const refused = await ada.sendAnswer(second, 'pay', dressed);
@@ -246,13 +246,13 @@ test('a body beyond the limit is refused with 413, one with a long conversation 
   const { ada } = await open(t);
   const pieces = (count: number) =>
     Array.from({ length: count }, () => ({ from: 'tool', text: 'x'.repeat(60 * 1024) }));
-  await ada.submit({ intent: look(), context: pieces(30) });
+  await ada.submit({ intent: readOnlyPlan(), context: pieces(30) });
   const { status, error } = await ada.call('POST', '/messages/async', { prose: 'x', context: pieces(40) });
   assert.equal(status, 413);
   assert.match(error.message, new RegExp(String(INTENT_BODY_MAX_BYTES)));
 });
 
-test('without a model a task in words is refused when it is handed over, with what to set and what still works', async (t) => {
+test('without a model a text task is refused on submission, with the missing setting and the calls that still work', async (t) => {
   const { ada } = await open(t);
   const prose = { prose: 'Transfer 10 EUR from alice to bob', idempotency_key: 'once' };
   for (const _ of [1, 2]) {
@@ -262,10 +262,10 @@ test('without a model a task in words is refused when it is handed over, with wh
     assert.deepEqual([code, retryable], ['unavailable', false]);
     assert.match(message, /Set EXECUTOR_MODEL and EXECUTOR_MODEL_BASE_URL .*JSON/);
   }
-  assert.deepEqual((await ada.data('GET', '/intents')).intents, [], 'nothing was put down');
+  assert.deepEqual((await ada.data('GET', '/intents')).intents, [], 'nothing was stored');
 });
 
-test('an intent can be cancelled while it waits, and is then not carried out', async (t) => {
+test('an intent can be cancelled while it waits, and is then not executed', async (t) => {
   const { ada } = await open(t);
   const id = await ada.submit({ intent: transfer() });
   const gate = await ada.waiting(id);
@@ -275,12 +275,12 @@ test('an intent can be cancelled while it waits, and is then not carried out', a
   assert.equal((await ada.data('POST', `/intents/${id}/cancel`)).status, 'cancelled', 'harmless when repeated');
 });
 
-test('of one user one intent is walked at a time, and the other says what it waits for', async (t) => {
+test('one intent of a user executes at a time, and the other names the one that it waits for', async (t) => {
   const { ada, eve } = await open(t);
   const first = await ada.submit({ intent: transfer() });
   await ada.waiting(first);
-  const second = await ada.submit({ intent: look() });
-  const others = await eve.submit({ intent: look() });
+  const second = await ada.submit({ intent: readOnlyPlan() });
+  const others = await eve.submit({ intent: readOnlyPlan() });
   await eve.until(others, 'completed');
   const { status, queued_behind } = await ada.until(second, 'planned');
   assert.deepEqual([status, queued_behind], ['planned', first]);
@@ -288,8 +288,8 @@ test('of one user one intent is walked at a time, and the other says what it wai
   await ada.until(second, 'completed');
 });
 
-test('an intent is parked once for a conversation, and says so', async (t) => {
-  // Nobody listens there: what is owed to the agent waits for its time.
+test('an intent is parked once for a conversation, and shows it', async (t) => {
+  // No process listens there: the wake that the agent is owed waits for its time.
   const { ada } = await open(t, { EXECUTOR_CHRONOS_URL: 'http://127.0.0.1:9', EXECUTOR_CHRONOS_TOKEN: 'x'.repeat(16) });
   const id = await ada.submit({ intent: transfer(), origin: 'chronos' });
   await ada.waiting(id);
@@ -303,7 +303,7 @@ test('an intent is parked once for a conversation, and says so', async (t) => {
   assert.deepEqual([over.status, over.parked], ['cancelled', false]);
 });
 
-test('without a chronosd nothing is parked: no agent waits for an alarm that nobody sets', async (t) => {
+test('without a chronosd nothing is parked: no agent waits for an alarm that is never set', async (t) => {
   const { ada } = await open(t);
   const id = await ada.submit({ intent: transfer(), origin: 'chronos' });
   await ada.waiting(id);
@@ -312,7 +312,7 @@ test('without a chronosd nothing is parked: no agent waits for an alarm that nob
   assert.equal((await ada.state(id)).parked, undefined);
 });
 
-test('events begin with what holds, tell what happens, and end with the executor', async (t) => {
+test('events begin with the current state, report changes, and end with the executor', async (t) => {
   const { executor, ada, eve } = await open(t);
   const id = await ada.submit({ intent: transfer() });
   const early = await follow(t, executor.url, ada.headers, id);
@@ -320,7 +320,7 @@ test('events begin with what holds, tell what happens, and end with the executor
   const asked = { event: 'gate.invoked', data: { intent_id: id, node_id: 'pay' } };
   assert.deepEqual((await early.until(1))[0], asked);
   const late = await follow(t, executor.url, ada.headers, id);
-  assert.deepEqual((await late.until(1))[0], asked, 'who comes later is told that it waits');
+  assert.deepEqual((await late.until(1))[0], asked, 'a later client learns that it waits');
   await ada.answer(id, 'pay', { approved: true, call_sha256: gate.call.call_sha256 });
   const attested = { event: 'intent.attest', data: { intent_id: id } };
   assert.deepEqual((await early.until(2))[1], attested);
@@ -342,7 +342,7 @@ test('events begin with what holds, tell what happens, and end with the executor
   await Promise.all([early, late, third, fourth].map(({ ended }) => ended));
 });
 
-test('it says who it is and whether it can do its job, to anybody', async (t) => {
+test('health and readiness are open to every caller', async (t) => {
   const { executor } = await open(t);
   const plain = callerOf(executor, undefined, '');
   assert.equal((await plain.data('GET', '/')).name, 'executor');
@@ -350,7 +350,7 @@ test('it says who it is and whether it can do its job, to anybody', async (t) =>
   assert.equal((await plain.call('GET', '/readyz')).status, 200);
 });
 
-test('without a token of its own the operator opens no roster, on loopback and while developing as well', async (t) => {
+test('without an operator token no roster opens, on loopback and in development as well', async (t) => {
   const folder = temporaryFolder(t);
   const { EXECUTOR_TOKEN: _, EXECUTOR_ADMIN_TOKEN: __, ...bare } = executorSettings(folder, { EXECUTOR_DEV: '1' });
   const config = parseExecutorConfig(bare);
@@ -365,6 +365,6 @@ test('without a token of its own the operator opens no roster, on loopback and w
         /^EXECUTOR_ADMIN_TOKEN is not set at this executor, so approvers and submitters cannot be enrolled/,
       );
     }
-  // What needs no roster is there.
+  // Routes without a roster exist.
   assert.equal((await callerOf(executor, 'ada').call('GET', '/intents')).status, 200);
 });

@@ -1,4 +1,4 @@
-/** The ledger as an MCP server, without the command line around it. Given: its folder. */
+/** The ledger as an MCP server, without a command line. Argument: its folder. */
 import { startLedger } from '../../../examples/ledger/server.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 

@@ -7,7 +7,7 @@ export type MemoryOutbox = OutboxStore<OutboxMessage> & {
   readonly ended: { id: string; how: 'done' | 'dropped'; reason?: string }[];
   readonly postponed: { id: string; at: number; error: string }[];
   put(message: OutboxMessage, at: number): void;
-  /** Makes the next record of the outcome of a message fail. */
+  /** Makes the next record of a message's outcome fail. */
   failNextRecord: boolean;
 };
 
@@ -16,16 +16,16 @@ export function memoryOutbox(): MemoryOutbox {
   const listeners = new Set<() => void>();
   const soonest = () => [...entries.values()].sort((one, other) => one.at - other.at);
   const record = () => {
-    if (!book.failNextRecord) return;
-    book.failNextRecord = false;
+    if (!outbox.failNextRecord) return;
+    outbox.failNextRecord = false;
     throw new Error('the disk is full');
   };
   const end = (id: string, how: 'done' | 'dropped', reason?: string) => {
     record();
     entries.delete(id);
-    book.ended.push({ id, how, ...(reason === undefined ? {} : { reason }) });
+    outbox.ended.push({ id, how, ...(reason === undefined ? {} : { reason }) });
   };
-  const book: MemoryOutbox = {
+  const outbox: MemoryOutbox = {
     ended: [],
     postponed: [],
     failNextRecord: false,
@@ -43,7 +43,7 @@ export function memoryOutbox(): MemoryOutbox {
       record();
       const { message } = entries.get(id)!;
       entries.set(id, { message: { ...message, attempts: message.attempts + 1 }, at });
-      book.postponed.push({ id, at, error });
+      outbox.postponed.push({ id, at, error });
     },
     onNew(listener) {
       listeners.add(listener);
@@ -54,5 +54,5 @@ export function memoryOutbox(): MemoryOutbox {
       for (const listener of listeners) listener();
     },
   };
-  return book;
+  return outbox;
 }

@@ -72,11 +72,11 @@ const wake: OutboxMessage = {
 type Setup = Partial<Pick<ExecutorConfig, 'notify' | 'chronos'>> &
   Partial<Omit<ExecutorOutboxOptions, 'config' | 'messages'>>;
 
-function startRunner(t: TestContext, { notify: told, chronos, ...more }: Setup) {
-  const book = memoryOutbox();
+function startRunner(t: TestContext, { notify: notifySettings, chronos, ...more }: Setup) {
+  const outbox = memoryOutbox();
   const runner = createExecutorOutbox({
-    messages: book,
-    config: { notify: told ?? { webhook: undefined, command: undefined }, chronos },
+    messages: outbox,
+    config: { notify: notifySettings ?? { webhook: undefined, command: undefined }, chronos },
     rail: { view: () => view, gates: () => [gate], receipt: () => receipt },
     key: signingKey(generateKey()),
     variables: { PATH: process.env.PATH, EXECUTOR_TOKEN: 'not-to-be-seen' },
@@ -87,7 +87,7 @@ function startRunner(t: TestContext, { notify: told, chronos, ...more }: Setup) 
   });
   t.after(() => runner.close());
   runner.start();
-  return { book, runner, put: (message: OutboxMessage) => book.put(message, systemClock.now()) };
+  return { outbox, runner, put: (message: OutboxMessage) => outbox.put(message, systemClock.now()) };
 }
 
 type Post = { headers: Record<string, string>; body: string };
@@ -109,12 +109,12 @@ async function receiver(t: TestContext, answer: (response: ServerResponse, nth: 
 const genuine = ({ headers, body }: Post) =>
   verifyWebhook({ headers, body, secrets: [SECRET], nowMs: systemClock.now() }).ok;
 
-test('a question is told to a webhook, signed, and again under the same id until it is taken', async (t) => {
+test('a question is sent to a webhook, signed, and again under the same id until it is accepted', async (t) => {
   const { posts, url } = await receiver(t, (response, nth) => void response.writeHead(nth === 1 ? 503 : 204).end());
-  const { book, put } = startRunner(t, { notify: { webhook: { url, secret: SECRET }, command: undefined } });
+  const { outbox, put } = startRunner(t, { notify: { webhook: { url, secret: SECRET }, command: undefined } });
   put(notify);
-  await eventually('it is taken', () => book.ended.length === 1);
-  assert.deepEqual(book.ended, [{ id: 'notify-1', how: 'done' }]);
+  await eventually('it is accepted', () => outbox.ended.length === 1);
+  assert.deepEqual(outbox.ended, [{ id: 'notify-1', how: 'done' }]);
   assert.deepEqual(
     posts.map((post) => [genuine(post), post.headers['webhook-id']]),
     [
@@ -126,32 +126,32 @@ test('a question is told to a webhook, signed, and again under the same id until
   const { type, timestamp, data } = JSON.parse(posts[0]!.body);
   assert.deepEqual([type, timestamp, data.expires_at], ['reveille.gate.asked', ASKED_AT, '2026-06-16T03:00:00.000Z']);
   assert.deepEqual([data.user_id, data.intent_id, data.node_id, data.call], [USER, INTENT, 'pay', gate.call]);
-  assert.match(book.postponed[0]!.error, /the webhook answered 503/);
+  assert.match(outbox.postponed[0]!.error, /the webhook answered 503/);
 });
 
-test('a redirect is not followed: nobody wrote that address down', async (t) => {
+test('a redirect is not followed, because its address is not configured', async (t) => {
   const other = await receiver(t, (response) => void response.end());
   const { posts, url } = await receiver(t, (response) => void response.writeHead(307, { location: other.url }).end());
-  const { book, put } = startRunner(t, { notify: { webhook: { url, secret: SECRET }, command: undefined } });
+  const { outbox, put } = startRunner(t, { notify: { webhook: { url, secret: SECRET }, command: undefined } });
   put(notify);
-  await eventually('it was tried', () => book.postponed.length === 1);
-  assert.match(book.postponed[0]!.error, /answered 307/);
+  await eventually('it was tried', () => outbox.postponed.length === 1);
+  assert.match(outbox.postponed[0]!.error, /answered 307/);
   assert.deepEqual([posts.length, other.posts.length], [1, 0]);
 });
 
-test('a question that was answered meanwhile is told to nobody', async (t) => {
+test('a question that was answered meanwhile is sent to no receiver', async (t) => {
   const { posts, url } = await receiver(t, (response) => void response.end());
-  const { book, put } = startRunner(t, {
+  const { outbox, put } = startRunner(t, {
     notify: { webhook: { url, secret: SECRET }, command: undefined },
     rail: { view: () => view, gates: () => [], receipt: () => receipt },
   });
   put(notify);
-  await eventually('it is over', () => book.ended.length === 1);
-  assert.equal(book.ended[0]!.how, 'dropped');
+  await eventually('it has ended', () => outbox.ended.length === 1);
+  assert.equal(outbox.ended[0]!.how, 'dropped');
   assert.equal(posts.length, 0);
 });
 
-test('a command gets the question on its standard input, and none of our secrets', async (t) => {
+test('a command gets the question on its standard input, and none of the executor’s secrets', async (t) => {
   const folder = temporaryFolder(t);
   const script = `
     const { writeFileSync } = require('node:fs');
@@ -162,15 +162,15 @@ test('a command gets the question on its standard input, and none of our secrets
     });`;
   const file = join(folder, 'told.json');
   const command = [process.execPath, '-e', script, file, '$(touch oops); `x`'] as const;
-  const { book, put } = startRunner(t, { notify: { webhook: undefined, command } });
+  const { outbox, put } = startRunner(t, { notify: { webhook: undefined, command } });
   put(notify);
-  await eventually('it is told', () => book.ended.length === 1);
-  const { given, secret, word } = JSON.parse(readFileSync(file, 'utf8'));
+  await eventually('the notification is delivered', () => outbox.ended.length === 1);
+  const { given, secret, word: argument } = JSON.parse(readFileSync(file, 'utf8'));
   assert.equal(JSON.parse(given).data.question, 'Transfer 10 EUR?');
-  assert.deepEqual([secret, word], [undefined, '$(touch oops); `x`']);
+  assert.deepEqual([secret, argument], [undefined, '$(touch oops); `x`']);
 });
 
-test('a command that fails is run again with what it said kept, and the webhook beside it is not told twice', async (t) => {
+test('a failing command is repeated and its output kept, and the webhook beside it is not notified twice', async (t) => {
   const { posts, url } = await receiver(t, (response) => void response.end());
   const folder = temporaryFolder(t);
   const flag = join(folder, 'flag');
@@ -180,55 +180,55 @@ test('a command that fails is run again with what it said kept, and the webhook 
     writeFileSync(process.argv[1], '');
     process.stderr.write('no\\nphone '.repeat(100000), () => process.exit(3));`;
   const command = [process.execPath, '-e', script, flag] as const;
-  const { book, put } = startRunner(t, { notify: { webhook: { url, secret: undefined }, command } });
+  const { outbox, put } = startRunner(t, { notify: { webhook: { url, secret: undefined }, command } });
   put(notify);
-  await eventually('it is told', () => book.ended.length === 1);
-  assert.match(book.postponed[0]!.error, /it ended with status 3: no phone no phone/);
-  assert.ok(book.postponed[0]!.error.length < 1500);
+  await eventually('the notification is delivered', () => outbox.ended.length === 1);
+  assert.match(outbox.postponed[0]!.error, /it ended with status 3: no phone no phone/);
+  assert.ok(outbox.postponed[0]!.error.length < 1500);
   assert.equal(posts.length, 1);
 });
 
-test('a command that is not there is said, and a webhook that hangs holds up no other message', async (t) => {
+test('a missing command is reported, and a hanging webhook delays no other message', async (t) => {
   const { url } = await receiver(t, () => {});
-  const { book, put, runner } = startRunner(t, { notify: { webhook: { url, secret: SECRET }, command: undefined } });
+  const { outbox, put, runner } = startRunner(t, { notify: { webhook: { url, secret: SECRET }, command: undefined } });
   put(notify);
   put({ ...wake, conversationId: undefined });
-  await eventually('the other is dealt with', () => book.ended.length === 1);
+  await eventually('the other is delivered', () => outbox.ended.length === 1);
   await runner.close();
-  assert.deepEqual(book.postponed, [], 'what our own end breaks off is due at once for the next process');
+  assert.deepEqual(outbox.postponed, [], 'a delivery that a stop interrupts is due at once for the next process');
 
   const missing = startRunner(t, { notify: { webhook: undefined, command: ['/nowhere/to-be-found'] } });
   missing.put(notify);
-  await eventually('it was tried', () => missing.book.postponed.length === 1);
-  assert.match(missing.book.postponed[0]!.error, /cannot be started: .*ENOENT/);
+  await eventually('it was tried', () => missing.outbox.postponed.length === 1);
+  assert.match(missing.outbox.postponed[0]!.error, /cannot be started: .*ENOENT/);
 });
 
-test('a command that is under way when the executor ends is ended with all that it started', async (t) => {
+test('a command that runs when the executor ends is killed with all processes that it started', async (t) => {
   const folder = temporaryFolder(t);
   const file = join(folder, 'pid');
   const script = `require('node:fs').writeFileSync(process.argv[1], String(process.pid)); setInterval(() => {}, 1000);`;
   const command = [process.execPath, '-e', script, file] as const;
-  const { book, put, runner } = startRunner(t, { notify: { webhook: undefined, command } });
+  const { outbox, put, runner } = startRunner(t, { notify: { webhook: undefined, command } });
   put(notify);
   await eventually('it runs', () => existsSync(file) && readFileSync(file, 'utf8') !== '');
   await runner.close();
   assert.throws(() => process.kill(Number(readFileSync(file, 'utf8')), 0), { code: 'ESRCH' });
-  assert.deepEqual([book.ended, book.postponed], [[], []]);
+  assert.deepEqual([outbox.ended, outbox.postponed], [[], []]);
 });
 
-test('an agent is woken by one alarm that tells what came of it, however often the message is carried out', async (t) => {
-  const house = await chronosd(t, USER);
+test('one alarm wakes an agent with the outcome, however often the message is repeated', async (t) => {
+  const chronosDaemon = await chronosd(t, USER);
   const key = signingKey(generateKey());
-  await house.enrol(key.publicKeyHex);
-  const setup = { chronos: house.chronos, key };
+  await chronosDaemon.enrol(key.publicKeyHex);
+  const setup = { chronos: chronosDaemon.chronos, key };
   for (let process = 0; process < 3; process++) {
-    // Each is a process that does not know that the ones before it got as far as chronosd.
-    const { book, put } = startRunner(t, setup);
+    // Each is a process that does not know that the ones before it reached chronosd.
+    const { outbox, put } = startRunner(t, setup);
     put(wake);
-    await eventually('it is done', () => book.ended.length === 1);
-    assert.equal(book.ended[0]!.how, 'done');
+    await eventually('it is done', () => outbox.ended.length === 1);
+    assert.equal(outbox.ended[0]!.how, 'done');
   }
-  const [alarm, ...others] = await house.alarms();
+  const [alarm, ...others] = await chronosDaemon.alarms();
   assert.deepEqual(others, []);
   assert.equal(alarm!.conversation_id, 'c-1');
   assert.equal(alarm!.idempotency_key, `intent-${INTENT}`);
@@ -240,54 +240,54 @@ test('an agent is woken by one alarm that tells what came of it, however often t
   assert.match(alarm!.wake_message, /do not submit it again/);
 });
 
-test('while chronosd is away the alarm is tried again, and set once it is back', async (t) => {
-  const house = await chronosd(t, USER);
+test('while chronosd is away the alarm is retried, and set once it is back', async (t) => {
+  const chronosDaemon = await chronosd(t, USER);
   const key = signingKey(generateKey());
-  await house.enrol(key.publicKeyHex);
-  await house.close();
-  const { book, put } = startRunner(t, { chronos: house.chronos, key });
+  await chronosDaemon.enrol(key.publicKeyHex);
+  await chronosDaemon.close();
+  const { outbox, put } = startRunner(t, { chronos: chronosDaemon.chronos, key });
   put(wake);
-  await eventually('it was tried', () => book.postponed.length === 1);
-  assert.match(book.postponed[0]!.error, /chronosd at /);
-  await house.reopen();
-  await eventually('it is done', () => book.ended.length === 1);
-  assert.equal((await house.alarms()).length, 1);
+  await eventually('it was tried', () => outbox.postponed.length === 1);
+  assert.match(outbox.postponed[0]!.error, /chronosd at /);
+  await chronosDaemon.reopen();
+  await eventually('it is done', () => outbox.ended.length === 1);
+  assert.equal((await chronosDaemon.alarms()).length, 1);
 });
 
-test('a key that is not enrolled for the user is said with the command that lets it in', async (t) => {
-  const house = await chronosd(t, USER);
+test('a key that is not enrolled for the user is reported with the command that enrols it', async (t) => {
+  const chronosDaemon = await chronosd(t, USER);
   const key = signingKey(generateKey());
-  const { book, put } = startRunner(t, { chronos: house.chronos, key });
+  const { outbox, put } = startRunner(t, { chronos: chronosDaemon.chronos, key });
   put(wake);
-  await eventually('it was tried', () => book.postponed.length === 1);
-  const [{ error, at }] = book.postponed as [(typeof book.postponed)[0]];
+  await eventually('it was tried', () => outbox.postponed.length === 1);
+  const [{ error, at }] = outbox.postponed as [(typeof outbox.postponed)[0]];
   assert.match(error, new RegExp(`reveille agent enroll --label ada --public-key ${key.publicKeyHex}`));
-  assert.ok(at - systemClock.now() > 60_000, 'only somebody can put it right, so it is not tried every few seconds');
+  assert.ok(at - systemClock.now() > 60_000, 'only a person can correct it, so it is not retried every few seconds');
 
-  const wrong = startRunner(t, { chronos: { ...house.chronos, token: 'another-token-altogether' } });
+  const wrong = startRunner(t, { chronos: { ...chronosDaemon.chronos, token: 'another-token-altogether' } });
   wrong.put(wake);
-  await eventually('it was tried', () => wrong.book.postponed.length === 1);
-  assert.match(wrong.book.postponed[0]!.error, /EXECUTOR_CHRONOS_TOKEN must be the CHRONOS_TOKEN/);
+  await eventually('it was tried', () => wrong.outbox.postponed.length === 1);
+  assert.match(wrong.outbox.postponed[0]!.error, /EXECUTOR_CHRONOS_TOKEN must be the CHRONOS_TOKEN/);
 });
 
-test('an intent that is no more is given up', async (t) => {
-  const gone = () => {
+test('a message for a deleted intent is abandoned', async (t) => {
+  const notFound = () => {
     throw new ReveilleError('not_found', 'you have no intent with this id');
   };
-  const { book, put } = startRunner(t, { rail: { view: gone, gates: gone, receipt: gone } });
+  const { outbox, put } = startRunner(t, { rail: { view: notFound, gates: notFound, receipt: notFound } });
   put(notify);
   put(wake);
-  await eventually('both are given up', () => book.ended.length === 2);
-  assert.deepEqual(new Set(book.ended.map(({ how }) => how)), new Set(['dropped']));
+  await eventually('both are abandoned', () => outbox.ended.length === 2);
+  assert.deepEqual(new Set(outbox.ended.map(({ how }) => how)), new Set(['dropped']));
 });
 
-test('a book that cannot be written to is not written to as fast as the computer can', async (t) => {
+test('an outbox that cannot be written is not retried in a busy loop', async (t) => {
   const { posts, url } = await receiver(t, (response) => void response.end());
-  const { book, put } = startRunner(t, { notify: { webhook: { url, secret: SECRET }, command: undefined } });
-  book.failNextRecord = true;
+  const { outbox, put } = startRunner(t, { notify: { webhook: { url, secret: SECRET }, command: undefined } });
+  outbox.failNextRecord = true;
   put(notify);
-  await eventually('it was told', () => posts.length === 1 && !book.failNextRecord);
+  await eventually('the notification was delivered', () => posts.length === 1 && !outbox.failNextRecord);
   put({ ...wake, conversationId: undefined });
-  await eventually('others go on', () => book.ended.length === 1);
+  await eventually('others continue', () => outbox.ended.length === 1);
   assert.equal(posts.length, 1);
 });

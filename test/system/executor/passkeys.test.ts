@@ -1,4 +1,4 @@
-/** Passkeys at a real executor, over HTTP: who may enrol one, what it answers, and what is refused. */
+/** Passkeys at a real executor, over HTTP: enrolment, answers and refusals. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { testApprover } from '../../../src/kit/identity/testing/approver.ts';
@@ -33,7 +33,7 @@ async function withPasskey(t: TestContext, algorithm: 'es256' | 'eddsa' | 'rs256
   return { ...at, passkey, asking };
 }
 
-test('a passkey is let in by a key that stands and by nothing else; it lets nobody in and ends nobody', async (t) => {
+test('a passkey is enrolled only with an enrolled key; it cannot enrol or revoke another', async (t) => {
   const { url, key, enrol, listed } = await open(t);
   const passkey = testPasskey();
   const first = await enrol(passkey.enrollment(key, 'ada', APPROVER.key));
@@ -75,21 +75,21 @@ test('a passkey is let in by a key that stands and by nothing else; it lets nobo
   const [, view] = await listed();
   const { credential_id, origin, rp_id } = passkey.passkey;
   assert.deepEqual(view?.passkey, { credential_id, origin, rp_id, sign_count: 0 });
-  // In the name of the passkey, with a signature of the key and the other way round.
+  // In the name of the passkey with a signature of the key, and the other way round.
   const thief = testApprover();
   const forKey = thief.enrollment(key, 'ada', APPROVER);
   const vouched = { ...forKey, voucher: { ...forKey.voucher!, approver: passkey.approver } };
-  assert.equal((await enrol(vouched)).status, 403, 'a passkey vouches for nobody');
+  assert.equal((await enrol(vouched)).status, 403, 'a passkey cannot vouch');
   const revoke = (body: unknown) => asOperator(url, 'DELETE', '/approvers', body);
   const own = APPROVER.revocation(key, 'ada', passkey.approver);
   assert.equal((await revoke({ ...own, voucher: { ...own.voucher, approver: passkey.approver } })).status, 403);
-  assert.equal((await revoke(APPROVER.revocation(key, 'ada', APPROVER.approver))).status, 409, 'the last key stands');
+  assert.equal((await revoke(APPROVER.revocation(key, 'ada', APPROVER.approver))).status, 409, 'the last key stays');
   assert.equal((await revoke(own)).status, 200);
-  assert.equal((await enrol(passkey.enrollment(key, 'ada', APPROVER.key))).status, 409, 'it does not come back');
+  assert.equal((await enrol(passkey.enrollment(key, 'ada', APPROVER.key))).status, 409, 'it does not return');
 });
 
 for (const algorithm of ['es256', 'eddsa', 'rs256'] as const)
-  test(`an answer by a passkey (${algorithm}) counts, stands whole in the receipt, and its counter is kept`, async (t) => {
+  test(`an answer by a passkey (${algorithm}) counts, is stored whole in the receipt, and its counter is kept`, async (t) => {
     const { passkey, asking, ada, listed } = await withPasskey(t, algorithm);
     const { id, gate } = await asking();
     const offered = (await ada.data('GET', '/passkeys')) as unknown as { passkeys: { approver: string }[] };
@@ -109,15 +109,15 @@ for (const algorithm of ['es256', 'eddsa', 'rs256'] as const)
     assert.equal((await listed())[1]?.passkey?.sign_count, 1);
   });
 
-test('what is signed with a passkey counts for one answer to one question, of one user, from one address', async (t) => {
+test('a signature of a passkey counts for one answer to one question, of one user, from one address', async (t) => {
   const { passkey, asking, ada, bob, url, key, enrol, listed } = await withPasskey(t);
   const bobs = testApprover();
   await enrolled(url, 'bob', bobs);
   const bobsPasskey = testPasskey({ algorithm: 'eddsa' });
   await enrol(bobsPasskey.enrollment(key, 'bob', bobs.key));
-  const gone = testPasskey();
-  await enrol(gone.enrollment(key, 'ada', APPROVER.key));
-  await asOperator(url, 'DELETE', '/approvers', APPROVER.revocation(key, 'ada', gone.approver));
+  const revokedPasskey = testPasskey();
+  await enrol(revokedPasskey.enrollment(key, 'ada', APPROVER.key));
+  await asOperator(url, 'DELETE', '/approvers', APPROVER.revocation(key, 'ada', revokedPasskey.approver));
   const { id, gate } = await asking();
   const odd = (what: AssertionFault, said: Partial<GateAnswer> = {}) => passkey.answer(id, gate, said, what);
   const good = passkey.answer(id, gate);
@@ -152,7 +152,7 @@ test('what is signed with a passkey counts for one answer to one question, of on
     'the signature of another passkey': { ...good, passkey: testPasskey().answer(id, gate).passkey },
     'a stranger’s passkey': testPasskey().answer(id, gate),
     'a passkey of bob’s': bobsPasskey.answer(id, gate),
-    'one that was revoked': gone.answer(id, gate),
+    'one that was revoked': revokedPasskey.answer(id, gate),
     'in the name of her key': { ...good, approver: APPROVER.approver },
     'her key in the name of the passkey': { ...APPROVER.answer(id, gate), approver: passkey.approver },
   };
@@ -167,22 +167,22 @@ test('what is signed with a passkey counts for one answer to one question, of on
     assert.equal((await ada.sendAnswer(id, 'pay', answer)).status, 400);
   assert.equal((await bob.sendAnswer(id, 'pay', bobsPasskey.answer(id, gate))).status, 404);
   assert.equal((await ada.state(id)).status, 'awaiting_approval');
-  assert.equal((await listed())[1]?.passkey?.sign_count, 0, 'what is refused counts nothing');
+  assert.equal((await listed())[1]?.passkey?.sign_count, 0, 'a refused answer changes no counter');
 
   assert.equal((await ada.sendAnswer(id, 'pay', good)).status, 200);
-  assert.equal((await ada.sendAnswer(id, 'pay', good)).status, 409, 'the first counts, the second is told so');
+  assert.equal((await ada.sendAnswer(id, 'pay', good)).status, 409, 'the first counts, the second learns of it');
   await ada.until(id, 'completed');
   const next = await asking('1.00');
   const replayed = { ...passkey.answer(next.id, next.gate), passkey: assertion };
   assert.equal((await ada.sendAnswer(next.id, 'pay', replayed)).status, 403, 'an assertion of another question');
   for (const count of [1, 0])
     assert.equal((await ada.sendAnswer(next.id, 'pay', passkey.answer(next.id, next.gate, {}, { count }))).status, 403);
-  const onward = passkey.answer(next.id, next.gate, { approved: false }, { count: 40 });
-  assert.equal((await ada.sendAnswer(next.id, 'pay', onward)).status, 200);
+  const laterAnswer = passkey.answer(next.id, next.gate, { approved: false }, { count: 40 });
+  assert.equal((await ada.sendAnswer(next.id, 'pay', laterAnswer)).status, 200);
   await ada.until(next.id, 'denied');
 });
 
-test('authenticators that do not count say 0, again and again', async (t) => {
+test('authenticators that do not count send 0, again and again', async (t) => {
   const { passkey, asking, ada } = await withPasskey(t, 'eddsa');
   for (const amount of ['1.00', '2.00']) {
     const { id, gate } = await asking(amount);
@@ -191,7 +191,7 @@ test('authenticators that do not count say 0, again and again', async (t) => {
   }
 });
 
-test('0 of 200 assertions with something changed in them are taken', async (t) => {
+test('0 of 200 modified assertions are accepted', async (t) => {
   const { passkey, asking, ada } = await withPasskey(t);
   const { id, gate } = await asking();
   const dice = diceOf(t);
@@ -200,7 +200,7 @@ test('0 of 200 assertions with something changed in them are taken', async (t) =
   for (let tried = 0; tried < 200; tried++)
     if ((await ada.sendAnswer(id, 'pay', { ...good, passkey: changedAssertion(good.passkey!, dice) })).status < 400)
       taken++;
-  t.diagnostic(`200 tried, ${taken} taken`);
+  t.diagnostic(`200 tried, ${taken} accepted`);
   assert.equal(taken, 0);
   assert.equal((await ada.sendAnswer(id, 'pay', good)).status, 200);
 });

@@ -5,7 +5,7 @@ import { bundledManifest, bundledPolicy } from '../../../src/mcp-host/bundled-pr
 import { classify } from '../../../src/mcp-host/classify.ts';
 import { loadManifest } from '../../../src/mcp-host/manifest.ts';
 
-/** What the policy that ships makes of each tool that ships. */
+/** Decisions of the bundled policy on each bundled tool. */
 function decisions(unattended: boolean) {
   const policy = readPolicy(bundledPolicy());
   const { servers } = loadManifest(bundledManifest('executor'), {});
@@ -31,7 +31,7 @@ function decisions(unattended: boolean) {
 
 const ASKED = ['fetch/fetch', 'git/clone', 'git/pull', 'git/push', 'ledger/exchange', 'ledger/transfer', 'shell/run'];
 
-test('with what ships, reads and writes in the workspace go, and what leaves the machine is asked', () => {
+test('with the bundled files, reads and writes in the workspace are allowed, and a call that leaves the machine is asked', () => {
   for (const unattended of [false, true]) {
     const by = decisions(unattended);
     assert.deepEqual(by('ask'), ASKED);
@@ -42,7 +42,7 @@ test('with what ships, reads and writes in the workspace go, and what leaves the
   }
 });
 
-test('a write into a .git folder is asked, by whatever name a file system takes for it', () => {
+test('a write into a .git folder is asked, by every name that a file system maps to it', () => {
   const policy = readPolicy(bundledPolicy());
   const base = {
     surface: 'escalate' as const,

@@ -45,7 +45,7 @@ function answered(report: CallReport) {
   return report as Extract<CallReport, { status: 'answered' }>;
 }
 
-/** Asks until a ledger that was killed is there again. */
+/** Repeats the call until a killed ledger is back. */
 async function statusOf(toolbox: Toolbox, key: string): Promise<unknown> {
   for (;;) {
     const report = toolbox.find('ledger/status') && (await call(toolbox, 'ledger/status', { idempotency_key: key }));
@@ -54,7 +54,7 @@ async function statusOf(toolbox: Toolbox, key: string): Promise<unknown> {
   }
 }
 
-test('the manifest that ships gives a ledger whose transfers need approval, and whose lock is in force', async (t) => {
+test('the bundled manifest has a ledger whose transfers need approval, and whose lock is in force', async (t) => {
   const folder = temporaryFolder(t);
   const toolbox = await start(t, 'bundled', folder, { workspace: join(folder, 'workspace') });
   const ofLedger = toolbox.tools().filter(({ name }) => name.startsWith('ledger/'));
@@ -84,7 +84,7 @@ test('the manifest that ships gives a ledger whose transfers need approval, and 
   assert.match(toolbox.absence('bank/pay'), /no tool "bank\/pay"; the servers are chronos, .*ledger/);
 });
 
-test('an answer comes with the digest of the very message that carried it', async (t) => {
+test('an answer comes with the digest of the exact message that carried it', async (t) => {
   const { toolbox } = await startFaulty(t, { faults: ['ok'] });
   const report = answered(await call(toolbox, 'ledger/transfer', order('k1')));
   assert.equal(report.isError, false);
@@ -95,10 +95,10 @@ test('an answer comes with the digest of the very message that carried it', asyn
   assert.notEqual(other.rawSha256, report.rawSha256);
 });
 
-test('a tool that says that it failed has answered', async (t) => {
+test('a tool that reports a failure has answered', async (t) => {
   const { toolbox, ledgerDir } = await startFaulty(t, { faults: ['ok', 'ok'] });
-  const poor = answered(await call(toolbox, 'ledger/transfer', order('k1', '5000.01')));
-  assert.deepEqual([poor.isError, /less than 5000\.01/.test(poor.text)], [true, true]);
+  const tooMuch = answered(await call(toolbox, 'ledger/transfer', order('k1', '5000.01')));
+  assert.deepEqual([tooMuch.isError, /less than 5000\.01/.test(tooMuch.text)], [true, true]);
   const wrong = answered(await call(toolbox, 'ledger/transfer', { from: 'alice' }));
   assert.equal(wrong.isError, true);
   const book = openBook(ledgerDir, systemClock);
@@ -117,7 +117,7 @@ test('a tool with another definition than the approved one is not called', async
   assert.deepEqual(await statusOf(toolbox, 'k1'), { status: 'not_done' });
 });
 
-test('a tool that is not there, and one that is called off before, are certain not to have run', async (t) => {
+test('a missing tool, and a call cancelled before it starts, certainly did not run', async (t) => {
   const toolbox = await start(t, 'bundled', temporaryFolder(t));
   for (const name of ['ledger/steal', 'bank/transfer', 'transfer', '']) {
     assert.equal((await call(toolbox, name, {})).status, 'not_run', name);
@@ -126,7 +126,7 @@ test('a tool that is not there, and one that is called off before, are certain n
   assert.equal(report.status, 'not_run');
 });
 
-test('a ledger that dies before or after the transfer leaves it unknown, and tells afterwards which it was', async (t) => {
+test('a ledger that dies before or after the transfer leaves it unknown, and reports afterwards which it was', async (t) => {
   const { toolbox, ledgerDir } = await startFaulty(t, { faults: ['die-before', 'die-after'] });
   assert.equal((await call(toolbox, 'ledger/transfer', order('k1'))).status, 'unknown');
   assert.deepEqual(await statusOf(toolbox, 'k1'), { status: 'not_done' });
@@ -139,7 +139,7 @@ test('a ledger that dies before or after the transfer leaves it unknown, and tel
   assert.equal(book.accounts(['rent'])[0]?.balance, '10.00');
 });
 
-test('a lost answer, one that is given up, and one that is no result leave the call unknown', async (t) => {
+test('a lost answer, an aborted one, and an invalid result leave the call unknown', async (t) => {
   const { toolbox } = await startFaulty(t, { faults: ['mute', 'mute', 'garble'], timeoutMs: 300 });
   const lost = await call(toolbox, 'ledger/transfer', order('k1'));
   assert.deepEqual([lost.status, /within 300 ms/.test(JSON.stringify(lost))], ['unknown', true]);
@@ -151,7 +151,7 @@ test('a lost answer, one that is given up, and one that is no result leave the c
   assert.match(JSON.stringify(await statusOf(toolbox, 'k1')), /"done"/);
 });
 
-/** A manifest with one member of the transfer's rail in the place of another. */
+/** A manifest with one member of the transfer's rail replaced. */
 function withRail(folder: string, rail: object): string {
   const { path } = writeLedgerManifest(folder);
   const manifest = JSON.parse(readFileSync(path, 'utf8'));
@@ -172,7 +172,7 @@ async function refused(t: TestContext, rail: object): Promise<ReveilleError> {
   return thrown;
 }
 
-test('a manifest that promises what cannot be is refused at the start', async (t) => {
+test('an impossible promise of a manifest is refused at the start', async (t) => {
   const nowhere = await refused(t, { dry_run: { tool: 'rehearse', args: {} } });
   assert.equal(nowhere.code, 'invalid_request');
   assert.match(nowhere.message, /ledger\/transfer: rail\.dry_run names "rehearse"/);
@@ -184,7 +184,7 @@ test('a manifest that promises what cannot be is refused at the start', async (t
   assert.match((await refused(t, { amount: 'sum' })).message, /rail\.amount must be a JSON Pointer/);
 });
 
-test('a server that is away takes its tools with it, and the others stay', async (t) => {
+test('a missing server removes its tools, and the others stay', async (t) => {
   const folder = temporaryFolder(t);
   const { path } = writeLedgerManifest(folder);
   const manifest = JSON.parse(readFileSync(path, 'utf8'));

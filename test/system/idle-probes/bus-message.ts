@@ -1,6 +1,6 @@
 /**
- * D-Bus messages as bytes, little-endian, with the types that a desktop's idle time needs (D-Bus specification 0.43,
- * "Message Format").
+ * D-Bus messages as bytes, little-endian, with the types of a desktop's idle time (D-Bus specification 0.43, "Message
+ * Format").
  */
 
 export const MESSAGE = { call: 1, reply: 2, error: 3 } as const;
@@ -43,7 +43,7 @@ const aligned = (offset: number, to: number) => Math.ceil(offset / to) * to;
 
 export const uint32At = (buffer: Buffer, offset: number) => buffer.readUInt32LE(offset);
 
-/** Bytes with the gaps that D-Bus wants before its types. */
+/** Bytes with the padding that D-Bus requires before its types. */
 class Writer {
   bytes: Buffer = Buffer.alloc(0);
 
@@ -88,7 +88,7 @@ export function encodeMessage(message: OutgoingMessage): Buffer {
   return header.raw(fields.bytes).align(8).raw(body.bytes).bytes;
 }
 
-/** @returns the first message in the bytes; `undefined` while it is not complete */
+/** @returns the first message in the bytes; `undefined` while it is incomplete */
 export function readMessage(bytes: Buffer): BusMessage | undefined {
   if (bytes.length < HEADER_BYTES) return undefined;
   if (bytes[0] !== 'l'.charCodeAt(0)) throw new Error('the message is not little-endian');
@@ -109,7 +109,7 @@ export function readMessage(bytes: Buffer): BusMessage | undefined {
   return { ...fields, type: bytes[1]!, serial: uint32At(bytes, 8), body: bytes.subarray(bodyAt, length), length };
 }
 
-/** @returns the value, and where it ends */
+/** @returns the value, and the offset of its end */
 function valueAt(bytes: Buffer, type: string, at: number): [string | number, number] {
   if (type === 'g') return [bytes.toString('utf8', at + 1, at + 1 + bytes[at]!), at + 2 + bytes[at]!];
   const start = aligned(at, 4);

@@ -1,6 +1,6 @@
 /**
- * A service on a real D-Bus bus, in as much of the protocol as it needs (D-Bus specification 0.43): it takes names and
- * answers each call as it is told to, or not at all.
+ * A service on a real D-Bus bus, with the needed part of the protocol (D-Bus specification 0.43). It owns names and
+ * answers each call as scripted, or not at all.
  */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -10,16 +10,16 @@ import { type BusMessage, encodeMessage, MESSAGE, readMessage, uint32At } from '
 import { pathOf } from './desktop-tools.ts';
 import { startProgram } from './started-program.ts';
 
-/** What a method answers: an unsigned number of 64 or 32 bits, a text, an error by its name, or nothing ever. */
+/** The answer of a method: an unsigned number of 64 or 32 bits, a text, an error by its name, or none. */
 export type BusAnswer = { t: bigint } | { u: number } | { s: string } | { error: string } | 'silence';
 
-/** A bus gives a name to its first owner; 4 means that we have it already. */
+/** A bus gives a name to its first owner; 4 means that this connection already owns it. */
 const OWNED = new Set([1, 4]);
 
 export class BusService {
-  /** The methods called, by name, latest last; those of the bus itself left out. */
+  /** The called methods, by name, latest last, without those of the bus itself. */
   readonly calls: string[] = [];
-  /** What they were called with, as it came. */
+  /** Their arguments, unchanged. */
   readonly bodies: Buffer[] = [];
   readonly #socket: Socket;
   readonly #answers: Map<string, BusAnswer>;
@@ -46,15 +46,15 @@ export class BusService {
     await once(socket, 'connect');
     const uid = Buffer.from(String(process.getuid!())).toString('hex');
     socket.write(`\0AUTH EXTERNAL ${uid}\r\n`);
-    const [said] = await once(socket, 'data');
-    if (!String(said).startsWith('OK ')) throw new Error(`the bus refused us: ${said}`);
+    const [greeting] = await once(socket, 'data');
+    if (!String(greeting).startsWith('OK ')) throw new Error(`the bus refused the connection: ${greeting}`);
     socket.write('BEGIN\r\n');
     const service = new BusService(socket, answers);
     socket.on('data', (chunk) => service.#take(chunk));
     await service.#askBus('Hello', '', []);
     for (const name of names) {
       const reply = await service.#askBus('RequestName', 'su', [name, 0]);
-      if (!OWNED.has(uint32At(reply.body, 0))) throw new Error(`the bus did not give us ${name}`);
+      if (!OWNED.has(uint32At(reply.body, 0))) throw new Error(`the bus did not give the name ${name}`);
     }
     return service;
   }
@@ -106,7 +106,7 @@ export class BusService {
   }
 }
 
-/** A session bus of our own. @returns the path of its socket */
+/** A private session bus. @returns the path of its socket */
 export async function startBus(t: Owner): Promise<string> {
   const socket = join(temporaryFolder(t), 'bus');
   const options = ['--session', '--nofork', '--print-address=3', `--address=unix:path=${socket}`];

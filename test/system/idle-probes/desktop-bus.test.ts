@@ -20,7 +20,7 @@ async function startService(t: TestContext, socket: string, names: string[], ans
   return service;
 }
 
-/** A host on that bus that has one of the two programs only. */
+/** A host on that bus that has only one of the two programs. */
 function hostOn(socket: string, tool: DesktopTool, more: Record<string, string> = {}): IdleHost {
   const host = programHost({ XDG_SESSION_TYPE: 'x11', ...more, DBUS_SESSION_BUS_ADDRESS: `unix:path=${socket}` });
   return { ...host, exists: (path) => path === pathOf(tool) };
@@ -57,7 +57,7 @@ for (const tool of ['busctl', 'gdbus'] as const) {
     assert.match(unavailable(await read(wayland)), /^kde: \/usr\/bin\/\w+ ended with 1/);
   });
 
-  test(`a screen saver that is not KDE's is not asked by ${tool}: its unit is not known`, async (t) => {
+  test(`${tool} does not ask a screen saver other than KDE's, because its unit is unknown`, async (t) => {
     if (lacks(t, needs)) return;
     const socket = await startBus(t);
     const service = await startService(t, socket, ['org.freedesktop.ScreenSaver'], [[KDE_METHOD, { u: 12 }]]);
@@ -79,13 +79,13 @@ for (const tool of ['busctl', 'gdbus'] as const) {
     ];
     for (const [answer, reason] of expected) {
       answers.set(MUTTER_METHOD, answer);
-      const said = unavailable(await read(probe));
-      assert.match(said, reason);
-      assert.doesNotMatch(said, /754321|18446744073709551615/);
+      const unavailableReason = unavailable(await read(probe));
+      assert.match(unavailableReason, reason);
+      assert.doesNotMatch(unavailableReason, /754321|18446744073709551615/);
     }
   });
 
-  test(`a desktop that never answers is given up after two seconds by ${tool}`, async (t) => {
+  test(`a desktop that never answers is abandoned after two seconds by ${tool}`, async (t) => {
     if (lacks(t, needs)) return;
     const socket = await startBus(t);
     const service = await startService(t, socket, [MUTTER], [[MUTTER_METHOD, 'silence']]);

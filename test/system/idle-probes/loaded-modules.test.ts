@@ -22,7 +22,7 @@ function run(t: TestContext, script: string): string {
   return record;
 }
 
-test('opening loads no adapter, and reading those of the platform alone', (t) => {
+test('opening loads no adapter, and reading loads only those of the platform', (t) => {
   const open = `
     const { openIdle } = await import('${SRC}/chronometric/idle/open-idle.ts');
     const { systemClock } = await import('${SRC}/kit/clock/clock.ts');

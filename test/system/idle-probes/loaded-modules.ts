@@ -1,4 +1,4 @@
-/** Which modules a Node process loads: what it did not load, it cannot have run. */
+/** The modules that a Node process loads: a module that is not loaded cannot have run. */
 import { readFileSync } from 'node:fs';
 
 /**
@@ -19,7 +19,7 @@ export function recordModules(file: string): string {
   return `--import=data:text/javascript,${encodeURIComponent(preload)}`;
 }
 
-/** What was recorded and is of a folder below `src`, as paths below it. */
+/** The recorded modules of a folder below `src`, as paths below it. */
 export function modulesBelow(folder: string, file: string): string[] {
   const mark = `/src/${folder}/`;
   const lines = readFileSync(file, 'utf8').split('\n');

@@ -4,10 +4,10 @@ import { once } from 'node:events';
 import { atEnd, type Owner } from '../../support/temporary.ts';
 
 /**
- * Starts a program that says on a file descriptor of its own when it is ready, and ends it after the test.
+ * Starts a program that reports its readiness on a file descriptor, and ends it after the test.
  *
  * @param announcesOn the descriptor, 1 or 3
- * @returns the line that it said
+ * @returns the line that it wrote
  */
 export async function startProgram(
   t: Owner,
@@ -27,10 +27,10 @@ export async function startProgram(
   });
   const announcement = child.stdio[announcesOn] as NodeJS.ReadableStream;
   const line = await new Promise<string>((resolve, reject) => {
-    let said = '';
+    let output = '';
     announcement.on('data', (chunk) => {
-      said += chunk;
-      if (said.includes('\n')) resolve(said.slice(0, said.indexOf('\n')));
+      output += chunk;
+      if (output.includes('\n')) resolve(output.slice(0, output.indexOf('\n')));
     });
     child.on('error', reject);
     child.on('exit', (status) => reject(new Error(`${path} ended with ${status}: ${complaints}`)));

@@ -11,7 +11,7 @@ import { personOf, startServer } from '../chronometric/server-process.ts';
 import { pathOf } from './desktop-tools.ts';
 import { startProgram } from './started-program.ts';
 
-/** An X server without a screen, reachable by its socket alone. */
+/** An X server without a screen, reachable only by its socket. */
 async function startDisplay(t: TestContext): Promise<string> {
   const args = ['-displayfd', '3', '-screen', '0', '64x64x8', '-nolisten', 'tcp', '-noreset'];
   const { line } = await startProgram(t, pathOf('Xvfb'), args, 3);
@@ -27,7 +27,7 @@ async function idleMsOn(display: string): Promise<number> {
   return reading.idleMs;
 }
 
-/** Asks until the display is idle for so long. */
+/** Queries the idle time until the display is idle this long. */
 async function untilIdle(display: string, ms: number): Promise<number> {
   for (;;) {
     const idleMs = await idleMsOn(display);
@@ -36,7 +36,7 @@ async function untilIdle(display: string, ms: number): Promise<number> {
   }
 }
 
-/** Gives input and looks; more than once, for a machine so busy that in between as much time passes as before. */
+/** Gives input and reads the idle time; more than once, because on a busy machine the same time may pass in between. */
 async function fallsBelow(before: number, display: string, input: readonly string[]): Promise<boolean> {
   for (let round = 0; round < 10; round++) {
     const given = spawnSync(pathOf('xdotool'), [...input], { env: { DISPLAY: display }, encoding: 'utf8' });
@@ -46,7 +46,7 @@ async function fallsBelow(before: number, display: string, input: readonly strin
   return false;
 }
 
-test('X11 idle time grows on a real X server and begins anew with a key and with the pointer', async (t) => {
+test('X11 idle time grows on a real X server and restarts with a key and with the pointer', async (t) => {
   if (lacks(t, ['Xvfb', 'xdotool', 'xprintidle'])) return;
   const display = await startDisplay(t);
   for (const input of [
@@ -58,7 +58,7 @@ test('X11 idle time grows on a real X server and begins anew with a key and with
   }
 });
 
-test('with consent idle_status answers with the idle time of a real desktop, and without it no more', async (t) => {
+test('with consent idle_status answers with the idle time of a real desktop, and without it no longer', async (t) => {
   if (lacks(t, ['Xvfb', 'xprintidle'])) return;
   const person = personOf(t);
   const env = {
@@ -79,7 +79,7 @@ test('with consent idle_status answers with the idle time of a real desktop, and
   assert.equal(await server.end(), 0);
 });
 
-test('the X server of a Wayland session is not asked, though it would answer', async (t) => {
+test('the X server of a Wayland session is not queried, though it would answer', async (t) => {
   if (lacks(t, ['Xvfb', 'xprintidle'])) return;
   const display = await startDisplay(t);
   for (const wayland of [{ XDG_SESSION_TYPE: 'wayland' }, { WAYLAND_DISPLAY: 'wayland-0' }]) {
@@ -89,7 +89,7 @@ test('the X server of a Wayland session is not asked, though it would answer', a
   }
 });
 
-test('a display that is not there is unavailable with what xprintidle says', async (t) => {
+test('a missing display is unavailable with the message of xprintidle', async (t) => {
   if (lacks(t, ['xprintidle'])) return;
   const reading = await idleOn({ DISPLAY: ':54321', XDG_SESSION_TYPE: 'x11' });
   assert.ok('unavailable' in reading);

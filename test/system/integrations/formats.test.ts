@@ -13,14 +13,14 @@ import { VERSION } from '../../../src/wire/version.ts';
 const read = (name: string) => readFileSync(join(ROOT, name), 'utf8');
 const readJson = (name: string) => JSON.parse(read(name));
 
-/** The head of a page between two lines of hyphens, and whether anything follows. */
+/** The head of a page between two lines of hyphens, and whether text follows. */
 function headOf(name: string): unknown {
   const [, head, body] = /^---\n(.*?)^---\n(.*)$/ms.exec(read(name)) ?? [];
   assert.ok(body?.trim(), name);
   return parseYaml(head!);
 }
 
-test('what is checked in is what "npm run integrations" writes, and there is nothing else', () => {
+test('the checked-in files equal the output of "npm run integrations", and there are no others', () => {
   const files = integrationFiles();
   for (const [name, text] of Object.entries(files)) assert.equal(read(name), text, name);
   const found = globSync(
@@ -31,7 +31,7 @@ test('what is checked in is what "npm run integrations" writes, and there is not
   assert.deepEqual(others, ['integrations/README.md']);
 });
 
-/** Each file that a client reads, with the form that the client's documentation gives it. */
+/** Each file that a client reads, with the schema from the client's documentation. */
 const FORMS: Record<string, z.ZodType> = {
   '.claude-plugin/marketplace.json': formats.claudeMarketplaceSchema,
   'integrations/claude/.claude-plugin/plugin.json': formats.claudePluginSchema,
@@ -43,12 +43,12 @@ const FORMS: Record<string, z.ZodType> = {
   'integrations/desktop/chronometric.json': formats.bundleSchema,
 };
 
-test('each file has the form that its client documents, and the version of the package', () => {
+test('each file has the documented schema of its client, and the version of the package', () => {
   for (const [name, form] of Object.entries(FORMS)) {
     const value = readJson(name);
     form.parse(value);
     if ('version' in value) assert.equal(value.version, VERSION, name);
-    // A field that the form does not know is a slip of the pen.
+    // A field unknown to the schema is a typing error.
     assert.equal(form.safeParse({ ...value, verson: '1' }).success, false, name);
   }
   for (const name of ['claude/.mcp.json', 'cursor/mcp.json'])
@@ -58,7 +58,7 @@ test('each file has the form that its client documents, and the version of the p
   );
 });
 
-test('skills and slash commands have their heads, and a skill is named as its folder', () => {
+test('skills and slash commands have their heads, and a skill has the name of its folder', () => {
   const skills = globSync('integrations/*/skills/*/SKILL.md', { cwd: ROOT });
   assert.equal(skills.length, 4);
   for (const name of skills) {
@@ -72,7 +72,7 @@ test('skills and slash commands have their heads, and a skill is named as its fo
   assert.deepEqual([commands.length, others.length], [3, 3]);
 });
 
-test('the marketplace names the folder of the plugin, under the name that the plugin has', () => {
+test("the marketplace names the folder of the plugin, under the plugin's name", () => {
   const { plugins } = formats.claudeMarketplaceSchema.parse(readJson('.claude-plugin/marketplace.json'));
   for (const { name, source } of plugins) assert.equal(readJson(join(source, '.claude-plugin/plugin.json')).name, name);
 });

@@ -32,7 +32,7 @@ after(() => owner.end());
 
 type Start = { command: string; args: string[]; env?: Record<string, string> };
 
-/** A client of that server, as a program that has nothing but a home and a PATH starts it. */
+/** A client of that server, started by a program that has only a home and a PATH. */
 async function clientOf({ command, args, env = {} }: Start): Promise<Client> {
   const client = new Client({ name: 'test', version: '1.0.0' });
   const own = { ...installed.env, ...env };
@@ -55,21 +55,21 @@ const packed = (name: string) => readFileSync(join(installed.program, '..', '..'
 
 test('the servers of the plugin, the extension, the snippets and the registry entry', async () => {
   const plugin: Record<string, Start> = JSON.parse(packed('integrations/claude/.mcp.json')).mcpServers;
-  // The others name the same two; what is the same is started once.
+  // The others name the same two; equal commands are started once.
   assert.deepEqual(JSON.parse(packed('integrations/gemini/gemini-extension.json')).mcpServers, plugin);
   assert.deepEqual(JSON.parse(packed('integrations/cursor/mcp.json')).mcpServers, plugin);
   const codex = JSON.stringify(parseToml(packed('integrations/codex/config.toml')).mcp_servers);
   assert.deepEqual(JSON.parse(codex), plugin);
   const entry = mcpServerSchema.parse(JSON.parse(packed('integrations/registry/server.json')));
   const [{ runtimeHint, identifier, version, packageArguments }] = entry.packages as [(typeof entry.packages)[number]];
-  const words = packageArguments.map(({ value }) => value);
-  assert.deepEqual({ command: runtimeHint, args: ['-y', `${identifier}@${version}`, ...words] }, plugin.chronos);
+  const commandArgs = packageArguments.map(({ value }) => value);
+  assert.deepEqual({ command: runtimeHint, args: ['-y', `${identifier}@${version}`, ...commandArgs] }, plugin.chronos);
   assert.equal(JSON.parse(packed('package.json')).mcpName, entry.name);
 
   assert.deepEqual(await Promise.all([toolsOf(plugin.chronos!), toolsOf(plugin.chronometric!)]), [ALARMS, TIME]);
 });
 
-test("the plugin's hook says the time where reveille is installed, and nothing where it is not", async () => {
+test("the plugin's hook prints the time where reveille is installed, and nothing where it is not", async () => {
   const { hooks } = JSON.parse(packed('integrations/claude/hooks/hooks.json'));
   const [{ command }] = hooks.UserPromptSubmit[0].hooks;
   const inShell = (path: string) => run('sh', ['-c', command], { env: { ...installed.env, PATH: path } });
@@ -91,7 +91,7 @@ test('the desktop bundles, unpacked as a client does', async () => {
     }
     const { server, tools: listed } = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8'));
     assert.ok(existsSync(join(folder, server.entry_point)));
-    const args = server.mcp_config.args.map((word: string) => word.replace(BUNDLE_FOLDER, folder));
+    const args = server.mcp_config.args.map((arg: string) => arg.replace(BUNDLE_FOLDER, folder));
     const found = await toolsOf({ command: process.execPath, args });
     assert.deepEqual(listed.map(({ name }: { name: string }) => name).sort(), found);
     return found;
@@ -100,20 +100,20 @@ test('the desktop bundles, unpacked as a client does', async () => {
   assert.equal(bundles.length, BUNDLES.length);
 });
 
-test('"connect" writes a command with which an alarm can be set, and takes it back', async () => {
+test('"connect" writes a command with which an alarm can be set, and removes it again', async () => {
   const { env, program, folder } = installed;
   const home = join(env.HOME!, '.reveille');
   const ports = { CHRONOS_PORT: '0', ROUTER_PORT: '0', ROUTER_PUBLIC_PORT: '0', EXECUTOR_PORT: '0' };
   const up = spawn(process.execPath, [program, 'up', '--json'], { env: { ...env, ...ports }, stdio: 'ignore' });
-  const gone = new Promise((resolve) => up.once('exit', resolve));
+  const exited = new Promise((resolve) => up.once('exit', resolve));
   owner.after(async () => {
     up.kill('SIGTERM');
-    await gone;
+    await exited;
   });
-  await eventually('reveille up is there', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
+  await eventually('reveille up accepts requests', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
 
-  const connect = (...words: string[]) =>
-    run(process.execPath, [program, 'connect', ...words, '--yes'], { cwd: folder, env });
+  const connect = (...commandArgs: string[]) =>
+    run(process.execPath, [program, 'connect', ...commandArgs, '--yes'], { cwd: folder, env });
   const file = join(env.HOME!, '.cursor', 'mcp.json');
   await connect('cursor');
   const { mcpServers } = JSON.parse(readFileSync(file, 'utf8'));

@@ -1,6 +1,6 @@
 /**
- * An MCP server over stdio, of the 2026 revision, whose tool counts its calls in a file and wants to be called again
- * each time.
+ * An MCP server over stdio, of the 2026 revision. Its tool counts its calls in a file and asks for another call each
+ * time.
  */
 import { appendFileSync } from 'node:fs';
 import { inputRequired, McpServer } from '@modelcontextprotocol/server';

@@ -12,10 +12,10 @@ import { temporaryFolder } from '../../support/temporary.ts';
 
 const fixture = (name: string) => fileURLToPath(new URL(name, import.meta.url));
 
-/** A server of a manifest, as it is written down. */
+/** A server of a manifest, in its file format. */
 export type WrittenServer = { alias: string } & Record<string, unknown>;
 
-/** A server of this folder, as a process that starts as cheaply as ours do. */
+/** A server of this folder, as a process with a start as cheap as that of the bundled servers. */
 const started = (args: readonly string[], more: object) => ({
   command: process.execPath,
   args: [...LEAN, ...args],
@@ -33,7 +33,7 @@ export const hostile = (mode: string, more: object = {}, file = ''): WrittenServ
   ...started([fixture('hostile-server.ts'), mode, file], more),
 });
 
-/** What tests hand to a pool beside its servers. */
+/** Arguments of a pool besides its servers. */
 export type BenchOptions = Partial<ServerPoolOptions> & { variables?: Record<string, string> };
 
 /** Starts the servers of a manifest that is written to a real file. */
@@ -54,7 +54,7 @@ export async function startPool(
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    // A process that has ended and was not collected yet is there by number only.
+    // A process that has ended and is not yet reaped exists by number only.
     return !/^\d+ \(.*\) Z/s.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
   } catch {
     return false;

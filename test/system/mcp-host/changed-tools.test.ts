@@ -27,17 +27,17 @@ describe('a server that changes its tools under way', () => {
     assert.equal(refused.isError, true);
     assert.match(textOf(refused), /is in quarantine/);
     assert.equal((await pool.call('good', 'work', {})).isError, false);
-    await eventually('it is gone', () => !isAlive(pid!));
+    await eventually('it has ended', () => !isAlive(pid!));
   });
 
   test('is quarantined when it has a tool more than declared', async (t) => {
     const pool = await startPool(t, [hostile('adds-tool', declared)]);
     await pool.call('hostile', 'work', {}).catch(() => {});
-    await eventually('it is in quarantine', () => pool.servers()[0]!.state === 'quarantined');
+    await eventually('it is quarantined', () => pool.servers()[0]!.state === 'quarantined');
     assert.match(pool.warnings().join(), /"more-1" is not declared in the manifest/);
   });
 
-  test('is followed where nothing is declared and nothing pinned', async (t) => {
+  test('is accepted where nothing is declared and nothing pinned', async (t) => {
     const pool = await startPool(t, [hostile('adds-tool')]);
     const changed = new Promise<void>((resolve) => {
       pool.onChange(() => pool.tools().length === 2 && resolve());
@@ -50,7 +50,7 @@ describe('a server that changes its tools under way', () => {
     );
   });
 
-  test('while it is being stopped is not watched for ever after', async (t) => {
+  test('is no longer watched once it is being stopped', async (t) => {
     const healthIntervalMs = 7_654_321;
     let watches = 0;
     const after: Clock['after'] = (delayMs, callback) => {
@@ -72,7 +72,7 @@ describe('a server that changes its tools under way', () => {
     assert.equal(watches, 0);
   });
 
-  test('without end is ended', async (t) => {
+  test('endlessly is ended', async (t) => {
     const pool = await startPool(t, [hostile('changes-for-ever')]);
     await pool.call('hostile', 'work', {}).catch(() => {});
     await eventually('it was ended', () => pool.servers()[0]!.restarts > 0 || pool.servers()[0]!.state === 'down');
@@ -90,19 +90,22 @@ describe('a server that changes its tools under way', () => {
   });
 });
 
-describe('a server that is not pinned and changes its tools', () => {
+describe('an unpinned server that changes its tools', () => {
   const logged = () => {
     const lines: string[] = [];
     const warn = (fields: object, message: string) => lines.push(`${message} ${JSON.stringify(fields)}`);
     return { lines, log: { ...silentLogger, warn: warn as unknown as typeof silentLogger.warn } };
   };
 
-  test('is warned of at a new listing, in the log too, and goes on', async (t) => {
+  test('causes a warning at a new listing, in the log too, and continues', async (t) => {
     const { lines, log } = logged();
     const pool = await startPool(t, [hostile('changes-description')], { log });
     assert.deepEqual(pool.warnings(), []);
     await pool.call('hostile', 'work', {});
-    const [warning] = await eventually('it is told', () => pool.warnings().length > 0 && pool.warnings());
+    const [warning] = await eventually(
+      'the notification is delivered',
+      () => pool.warnings().length > 0 && pool.warnings(),
+    );
     assert.match(
       warning!,
       /^server "hostile" is not pinned and has changed its tools: "work" has a changed description;/,
@@ -112,7 +115,7 @@ describe('a server that is not pinned and changes its tools', () => {
     assert.equal(pool.tools().length, 1);
   });
 
-  test('is warned of when it was started again, and at the next start of the host', async (t) => {
+  test('causes a warning after a restart, and at the next start of the host', async (t) => {
     const dataDir = temporaryFolder(t);
     const server = hostile('other-at-each-start', declared, join(dataDir, 'starts'));
     const pool = await startPool(t, [server], { dataDir });
@@ -126,7 +129,7 @@ describe('a server that is not pinned and changes its tools', () => {
     const later = await startPool(t, [server], { dataDir });
     assert.match(later.warnings().join(), /not pinned and has changed its tools: "work" has a changed description/);
     await later.close();
-    // Pinned as it is, it is what was agreed on.
+    // Pinned in this state, it is approved.
     const tame = await startPool(t, [hostile('tame', declared)], { dataDir });
     const lock = lockOf(tame.tools());
     assert.match(tame.warnings().join(), /changed its tools/);
@@ -135,10 +138,10 @@ describe('a server that is not pinned and changes its tools', () => {
     assert.deepEqual((await startPool(t, [hostile('tame', declared)], { dataDir })).warnings(), []);
   });
 
-  test('tells which tools are new and which are gone', async (t) => {
+  test('reports new and removed tools', async (t) => {
     const dataDir = temporaryFolder(t);
     const pool = await startPool(t, [hostile('adds-tool')], { dataDir });
     await pool.call('hostile', 'work', {});
-    await eventually('it is told', () => /"more-1" is new/.test(pool.warnings().join()));
+    await eventually('the notification is delivered', () => /"more-1" is new/.test(pool.warnings().join()));
   });
 });

@@ -1,6 +1,6 @@
 /**
- * The client that the MCP conformance suite drives: a pool with one server, of which every tool is called once.
- * Argument: the server's address; what the scenario wants comes in `MCP_CONFORMANCE_CONTEXT`.
+ * The client that the MCP conformance suite drives: a pool with one server, each of whose tools is called once.
+ * Argument: the server's address. `MCP_CONFORMANCE_CONTEXT` contains the inputs of the scenario.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,14 +12,14 @@ import { type HostedTool, ServerPool } from '../../../src/mcp-host/server-pool.t
 
 type WantedCall = { name: string; arguments?: Record<string, unknown> };
 
-/** Something for each argument that a tool needs. */
+/** A value for each required argument of a tool. */
 function sampleArguments({ tool, definition }: HostedTool, all: readonly HostedTool[]): Record<string, unknown> {
   const { properties = {}, required = [] } = definition.inputSchema as {
     properties?: Record<string, { type?: string }>;
     required?: string[];
   };
   const samples: Record<string, unknown> = { number: 1, integer: 1, string: 'x', boolean: true, array: [], object: {} };
-  // One scenario wants back what arrived of another tool's schema.
+  // One scenario expects the received schema of another tool.
   const schema = all.find((other) => other.tool !== tool)?.definition.inputSchema;
   return Object.fromEntries(
     required.map((name) => [name, name === 'schema' ? schema : samples[properties[name]?.type ?? 'string']]),

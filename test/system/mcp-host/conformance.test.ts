@@ -1,6 +1,6 @@
 /**
- * The scenarios for clients of the MCP conformance suite that apply to a host of tools. Those on OAuth do not: headers
- * are all we send.
+ * The client scenarios of the MCP conformance suite that apply to a host of tools. Those on OAuth do not: the host
+ * sends only headers.
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -14,7 +14,7 @@ const SUITE = fileURLToPath(
 );
 const CLIENT = fileURLToPath(new URL('conformance-client.ts', import.meta.url));
 
-/** What fails, and why that is right. */
+/** The expected failures, and why each is correct. */
 const NO_ELICITATION =
   'a host of tools asks no person; it says in-band that it does not, and declares no such capability';
 const EXPECTED_FAILURES: Readonly<Record<string, string>> = {
@@ -53,11 +53,11 @@ for (const [revision, scenarios] of Object.entries(SCENARIOS)) {
         stdio: ['ignore', 'pipe', 'pipe'],
       });
       t.after(() => suite.kill('SIGKILL'));
-      let said = '';
-      for (const stream of [suite.stdout, suite.stderr]) stream.on('data', (chunk: Buffer) => (said += chunk));
+      let output = '';
+      for (const stream of [suite.stdout, suite.stderr]) stream.on('data', (chunk: Buffer) => (output += chunk));
       const [code] = (await once(suite, 'close')) as [number | null];
-      assert.equal(code === 0, why === undefined, said);
-      assert.match(said, why === undefined ? /OVERALL: PASSED/ : /OVERALL: FAILED/);
+      assert.equal(code === 0, why === undefined, output);
+      assert.match(output, why === undefined ? /OVERALL: PASSED/ : /OVERALL: FAILED/);
     });
   }
 }

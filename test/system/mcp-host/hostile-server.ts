@@ -1,6 +1,6 @@
 /**
- * An MCP server over stdio that misbehaves as its first argument says. Written line by line, because no library would
- * send what it sends.
+ * An MCP server over stdio that misbehaves as its first argument says. It writes raw lines, because no library would
+ * send such messages.
  */
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -20,7 +20,7 @@ if (mode === 'breaks-its-word') {
   tools = [{ ...tool('work'), outputSchema }];
 }
 let listings = 0;
-/** The call that is answered when its listener has listed the tools, and is listing them again. */
+/** The call that is answered when the client has listed the tools, and is listing them again. */
 let waiting: number | undefined;
 
 if (file !== '' && mode !== 'starts-when-file') appendFileSync(file, `${process.pid}\n`);

@@ -60,10 +60,10 @@ const answer = (response: ServerResponse, id: number, result: object) => {
   response.end(JSON.stringify({ jsonrpc: '2.0', id, result }));
 };
 
-/** How a hostile server answers a call, over and over. */
+/** The repeated answer of a hostile server to a call. */
 export type HttpMisbehaviour = (response: ServerResponse, id: number, request: IncomingMessage) => void;
 
-/** A server that shakes hands and lists one tool as it should, and answers calls as it is told. */
+/** A server that performs the handshake and lists one tool correctly, and answers calls as scripted. */
 export function startHostileHttp(t: TestContext, onCall: HttpMisbehaviour): Promise<HttpServer> {
   const tools = [{ name: 'work', description: 'A tool.', inputSchema: { type: 'object' } }];
   return listen(t, async (request, response) => {

@@ -25,7 +25,7 @@ describe('a server over HTTP', () => {
     });
   }
 
-  test('gets its headers, and none of them stands in an error', async (t) => {
+  test('gets its headers, and no error contains them', async (t) => {
     const seen: IncomingMessage[] = [];
     const server = await startTameHttp(t, { seen });
     const variables = { WEB_TOKEN: 'web-token-of-the-tests' };
@@ -35,28 +35,28 @@ describe('a server over HTTP', () => {
     for (const request of seen) assert.equal(request.headers.authorization, 'Bearer web-token-of-the-tests');
   });
 
-  test('that is not there is a warning, and is used when it comes', async (t) => {
+  test('that is missing is a warning, and is used when it comes', async (t) => {
     const server = await startTameHttp(t);
     await server.stop();
     const pool = await startPool(t, [over(server)]);
     assert.match(pool.warnings().join(), /server "web" did not start: .*ECONNREFUSED/);
     await startTameHttp(t, { port: server.port });
-    await eventually('it is there', () => pool.tools().length > 0);
+    await eventually('it exists', () => pool.tools().length > 0);
     assert.deepEqual(pool.warnings(), []);
   });
 
-  test('that goes away is noticed, and used again when it is back', async (t) => {
+  test('that disconnects is detected, and used again when it is back', async (t) => {
     const server = await startTameHttp(t);
     const pool = await startPool(t, [over(server)], { healthIntervalMs: 50 });
     await server.stop();
-    await eventually('it is noticed', () => pool.servers()[0]!.state === 'down');
+    await eventually('it is detected', () => pool.servers()[0]!.state === 'down');
     await assert.rejects(pool.call('web', 'echo', { text: '' }), { reason: 'connection', mayHaveRun: false });
     await startTameHttp(t, { port: server.port });
-    await eventually('it is there again', () => pool.servers()[0]!.state === 'ready');
+    await eventually('it answers again', () => pool.servers()[0]!.state === 'ready');
     assert.equal(textOf(await pool.call('web', 'echo', { text: 'hi' })), 'hi');
   });
 
-  test('that turns a call away has not run it; one that breaks down may have', async (t) => {
+  test('that refuses a call has not run it; one that breaks down may have', async (t) => {
     for (const [status, mayHaveRun] of [
       [403, false],
       [408, true],
@@ -72,7 +72,7 @@ describe('a server over HTTP', () => {
     }
   });
 
-  test('that dies in the middle of an answer fails the call long before its time', async (t) => {
+  test('that dies during an answer fails the call long before its timeout', async (t) => {
     const server: HttpServer = await startHostileHttp(t, (response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       response.write(': still there\n\n', () => void server.stop());
@@ -81,7 +81,7 @@ describe('a server over HTTP', () => {
     await assert.rejects(pool.call('web', 'work', {}), { reason: 'connection', mayHaveRun: true });
   });
 
-  test('that sends too much is cut off', async (t) => {
+  test('that sends too much is disconnected', async (t) => {
     for (const type of ['application/json', 'text/event-stream']) {
       const server = await startHostileHttp(t, (response) => {
         response.writeHead(200, { 'content-type': type });
@@ -97,15 +97,17 @@ describe('a server over HTTP', () => {
   });
 
   test('is not followed to another origin', async (t) => {
-    const strangers: IncomingMessage[] = [];
-    const stranger = await startTameHttp(t, { seen: strangers });
-    const server = await startHostileHttp(t, (response) => response.writeHead(307, { location: stranger.url }).end());
+    const foreignRequests: IncomingMessage[] = [];
+    const foreignServer = await startTameHttp(t, { seen: foreignRequests });
+    const server = await startHostileHttp(t, (response) =>
+      response.writeHead(307, { location: foreignServer.url }).end(),
+    );
     const pool = await startPool(t, [over(server)]);
     await assert.rejects(pool.call('web', 'work', {}), { reason: 'connection' });
-    assert.equal(strangers.length, 0);
+    assert.equal(foreignRequests.length, 0);
   });
 
-  test('that has forgotten the session is connected to anew', async (t) => {
+  test('that has forgotten the session gets a new connection', async (t) => {
     let calls = 0;
     const server = await startHostileHttp(t, (response, id) => {
       if (++calls === 1) return void response.writeHead(404).end();

@@ -5,14 +5,14 @@ import { ToolCallFailure } from '../../../src/mcp-host/tool-call-failure.ts';
 import { eventually } from '../../support/eventually.ts';
 import { hostile, startPool, tame, textOf } from './bench.ts';
 
-/** A pool with a server that misbehaves and one that does not, and what shows that the second still works. */
+/** A pool with a server that misbehaves and one that does not, and a check that the second still works. */
 async function beside(t: Parameters<typeof startPool>[0], mode: string, options: Parameters<typeof startPool>[2] = {}) {
   const pool = await startPool(t, [hostile(mode), { ...hostile('tame'), alias: 'good' }], options);
   const work = (signal?: AbortSignal) => pool.call('hostile', 'work', {}, signal ? { signal } : {});
   const otherWorks = async () => assert.equal((await pool.call('good', 'work', {})).isError, false);
   const backAgain = (restarts: number) =>
     eventually(
-      'it is there again',
+      'it answers again',
       () => pool.servers()[0]!.restarts >= restarts && pool.servers()[0]!.state === 'ready',
     );
   return { pool, work, otherWorks, backAgain };
@@ -43,7 +43,7 @@ describe('a call of a server', () => {
     });
   }
 
-  test('that answers twice takes the first answer, and the next call its own', async (t) => {
+  test('that answers twice gets the first answer, and the next call its own', async (t) => {
     const { pool, work, otherWorks } = await beside(t, 'answers-twice');
     for (let round = 0; round < 3; round++) assert.equal(textOf(await work()), 'first');
     await otherWorks();
@@ -51,14 +51,14 @@ describe('a call of a server', () => {
     assert.match(readFileSync(pool.servers()[0]!.log, 'utf8'), /unknown message ID/);
   });
 
-  test('that never answers fails after its time, and the server, which is alive, stays', async (t) => {
+  test('that never answers fails after its timeout, and the server, which is alive, stays', async (t) => {
     const tools = [{ name: 'work', timeout_ms: 300 }];
     const pool = await startPool(t, [hostile('never-answers', { tools })]);
     await assert.rejects(pool.call('hostile', 'work', {}), fails('timeout', true, /no answer within 300 ms/));
     assert.deepEqual([pool.servers()[0]!.state, pool.servers()[0]!.restarts], ['ready', 0]);
   });
 
-  test('that is cancelled is not taken for one that timed out', async (t) => {
+  test('that is cancelled is not reported as timed out', async (t) => {
     const { work, otherWorks } = await beside(t, 'never-answers');
     const stop = new AbortController();
     const call = work(stop.signal);
@@ -68,7 +68,7 @@ describe('a call of a server', () => {
     await otherWorks();
   });
 
-  test('that does not even answer a ping is started again', async (t) => {
+  test('that does not even answer a ping causes a restart', async (t) => {
     const { work, otherWorks, backAgain } = await beside(t, 'hangs-in-call', {
       callTimeoutMs: 200,
       healthTimeoutMs: 300,
@@ -78,7 +78,7 @@ describe('a call of a server', () => {
     await backAgain(1);
   });
 
-  test('that answers with what is no result, or an error, is told in-band', async (t) => {
+  test('with an invalid result, or an error, is reported in-band', async (t) => {
     const { work } = await beside(t, 'wrong-result');
     const wrong = await work();
     assert.deepEqual([wrong.isError, textOf(wrong).includes('not a tool result')], [true, true]);
@@ -86,7 +86,7 @@ describe('a call of a server', () => {
     const refused = await refusing.call('hostile', 'work', {});
     assert.deepEqual([refused.isError, textOf(refused)], [true, 'the server refused the call: a must be a number']);
   });
-  test('that does not keep to the schema of its output has its result handed on: it has run', async (t) => {
+  test('that violates its output schema still returns its result, because it has run', async (t) => {
     const { work } = await beside(t, 'breaks-its-word');
     for (let round = 0; round < 2; round++) {
       const result = await work();
@@ -96,7 +96,7 @@ describe('a call of a server', () => {
 });
 
 describe('a server that prints', () => {
-  test('garbage between its messages works all the same, and the garbage is in its log', async (t) => {
+  test('garbage between its messages still works, and the garbage is in its log', async (t) => {
     const { pool, work } = await beside(t, 'garbage-first');
     assert.equal((await work()).isError, false);
     assert.match(readFileSync(pool.servers()[0]!.log, 'utf8'), /stdout Welcome to the server!/);
@@ -106,7 +106,7 @@ describe('a server that prints', () => {
     ['floods-garbage', /wrote more than \d+ bytes to stdout that are not MCP messages/],
     ['floods-notices', /sent too many unsolicited messages/],
   ] as const) {
-    test(`so much that it ${mode} is ended and started again`, async (t) => {
+    test(`so much that it ${mode} is ended and restarted`, async (t) => {
       const { work, otherWorks, backAgain } = await beside(t, mode);
       await assert.rejects(work(), fails('connection', true, why));
       await otherWorks();
@@ -128,7 +128,7 @@ describe('a server that prints', () => {
     assert.ok(bytes < 2.2 * 1024 * 1024, `${bytes}`);
   });
 
-  test('a secret of its own to stderr has it taken out of log and warning', async (t) => {
+  test('its own secret to stderr has it removed from log and warning', async (t) => {
     const variables = { HOSTILE_API_KEY: 'api-key-of-the-tests-123' };
     const env = ['HOSTILE_API_KEY=$env:HOSTILE_API_KEY'];
     const pool = await startPool(t, [hostile('dies-at-once', { env })], { variables });
@@ -138,16 +138,16 @@ describe('a server that prints', () => {
   });
 });
 
-describe('a server that dies while nobody calls it', () => {
-  test('is started again, again and again', async (t) => {
+describe('a server that dies between calls', () => {
+  test('is restarted, again and again', async (t) => {
     const pool = await startPool(t, [tame()]);
     for (const restarts of [1, 2]) {
       process.kill(-pool.servers()[0]!.pid!, 'SIGKILL');
       await eventually(
-        'it is noticed',
+        'it is detected',
         () => pool.servers()[0]!.state === 'down' || pool.servers()[0]!.restarts === restarts,
       );
-      await eventually('it is there again', () => pool.servers()[0]!.state === 'ready');
+      await eventually('it answers again', () => pool.servers()[0]!.state === 'ready');
       assert.equal(textOf(await pool.call('tame', 'echo', { text: 'hi' })), 'hi');
     }
   });

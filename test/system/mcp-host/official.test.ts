@@ -9,7 +9,7 @@ import { reference, startPool, textOf } from './bench.ts';
 
 const FILES = fileURLToPath(import.meta.resolve('@modelcontextprotocol/server-filesystem/dist/index.js'));
 
-test('the official files server reads and lists below its root, and refuses what is outside in-band', async (t) => {
+test('the official files server reads and lists below its root, and refuses other paths in-band', async (t) => {
   const root = temporaryFolder(t);
   const workspace = join(root, 'work space');
   mkdirSync(workspace);
@@ -25,7 +25,7 @@ test('the official files server reads and lists below its root, and refuses what
   const refused = await read(join(root, 'secret.txt'));
   assert.equal(refused.isError, true);
   assert.doesNotMatch(textOf(refused), /not for agents/);
-  // Its definitions are the same at every start, so that it can be pinned.
+  // Its definitions are the same at every start, so it can be pinned.
   const again = await startPool(t, [files], { variables: { WORKSPACE: workspace }, lock: lockOf(pool.tools()) });
   assert.deepEqual(again.warnings(), []);
 });

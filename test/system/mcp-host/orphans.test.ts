@@ -11,7 +11,7 @@ import { hostile, isAlive, tame } from './bench.ts';
 
 const src = (path: string) => JSON.stringify(new URL(`../../../src/${path}`, import.meta.url).href);
 
-/** A process that hosts the servers of a manifest until it is ended. */
+/** A process that hosts the servers of a manifest until it is killed. */
 const HOST = `
 import { systemClock } from ${src('kit/clock/clock.ts')};
 import { silentLogger } from ${src('kit/log/log.ts')};
@@ -22,7 +22,7 @@ const pool = await ServerPool.start(loadManifest(path, process.env), { clock: sy
 console.log(JSON.stringify(pool.servers().map(({ pid }) => pid)));
 `;
 
-test('when we are killed, no server is left, not even one that heeds nothing', async (t) => {
+test('when the host is killed, no server remains, not even one that ignores every signal', async (t) => {
   const folder = temporaryFolder(t);
   const [path, pids] = [join(folder, 'agent.json'), join(folder, 'pids')];
   writeFileSync(path, JSON.stringify({ servers: [hostile('immortal', {}, pids), tame()] }));

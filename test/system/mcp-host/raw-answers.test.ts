@@ -13,11 +13,11 @@ const rawOf = (text: string) => ({
   bytes: Buffer.byteLength(text),
 });
 
-/** The answer of a hostile server over HTTP: spelt as no library would. */
+/** The answer of a hostile server over HTTP, spelt as no library would spell it. */
 const spelt = (id: unknown) =>
   `{ "id":${JSON.stringify(id)},"jsonrpc" : "2.0", "result":{"content":[{"text":"\\u00e9 1.0e2","type":"text"}]}}`;
 
-/** Over stdio: answers calls with a line of its own spelling, whose bytes are told in a file. */
+/** Over stdio: answers calls with a line of unusual spelling, and writes its bytes to a file. */
 const SPELLER = `
 const { createInterface } = require('node:readline');
 const { appendFileSync } = require('node:fs');
@@ -37,7 +37,7 @@ createInterface({ input: process.stdin }).on('line', (line) => {
 });`;
 
 describe('the digest of an answer', () => {
-  test('over stdio is that of its line, without the line end', async (t) => {
+  test('over stdio covers its line, without the line end', async (t) => {
     const folder = temporaryFolder(t);
     const [program, file] = [join(folder, 'speller.cjs'), join(folder, 'lines')];
     writeFileSync(program, SPELLER);
@@ -53,7 +53,7 @@ describe('the digest of an answer', () => {
     }
   });
 
-  test('over HTTP is that of the body, or of the event that carried it', async (t) => {
+  test('over HTTP covers the body, or the event that carried it', async (t) => {
     const body = await startHostileHttp(t, (response, id) => {
       response.writeHead(200, { 'content-type': 'application/json; charset=utf-8' });
       const text = spelt(id);
@@ -76,7 +76,7 @@ describe('the digest of an answer', () => {
     }
   });
 
-  test('comes with either revision of the official servers, and with refusals and broken results', async (t) => {
+  test('exists with both revisions of the official servers, and with refusals and broken results', async (t) => {
     const { url } = await startTameHttp(t, { legacy: 'reject' });
     const modern = { ...tame('modern'), args: [...(tame().args as string[]), 'modern'] };
     const pool = await startPool(t, [tame(), modern, { alias: 'web', url }]);
@@ -94,7 +94,7 @@ describe('the digest of an answer', () => {
     assert.deepEqual([broken.withoutResult, broken.raw !== undefined], ['unclear', true]);
   });
 
-  test('is that of the first answer when a server answers twice', async (t) => {
+  test('covers the first answer when a server answers twice', async (t) => {
     const pool = await startPool(t, [hostile('answers-twice')]);
     const answer = await pool.call('hostile', 'work', {}, { once: true });
     assert.equal(textOf(answer), 'first');
@@ -105,8 +105,8 @@ describe('the digest of an answer', () => {
   });
 });
 
-describe('a call that is made once', () => {
-  test('is not made again when the server asks for that, as other calls are', async (t) => {
+describe('a single-attempt call', () => {
+  test('is not repeated when the server asks for it, unlike other calls', async (t) => {
     const file = join(temporaryFolder(t), 'calls');
     const args = [join(import.meta.dirname, 'asking-server.ts'), file];
     const pool = await startPool(t, [{ alias: 'asking', command: process.execPath, args }]);
@@ -117,7 +117,7 @@ describe('a call that is made once', () => {
     assert.ok(calls() > 2);
   });
 
-  test('is not made when the tool has another definition than the caller knows', async (t) => {
+  test("is not made when the tool's definition differs from the one known to the caller", async (t) => {
     const pool = await startPool(t, [tame()]);
     const [tool] = pool.tools().filter((one) => one.tool === 'echo');
     const definitionSha256 = digestOf(tool!.definition);

@@ -13,7 +13,7 @@ import { eventually } from '../../support/eventually.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 import { hostile, isAlive, reference, startPool, tame, textOf } from './bench.ts';
 
-/** The pids that a fixture wrote down. */
+/** The process ids that a fixture recorded. */
 const pidsIn = (file: string) => readFileSync(file, 'utf8').trim().split('\n').map(Number);
 
 function refuses(code: string, ...parts: RegExp[]) {
@@ -45,14 +45,14 @@ describe('a pool', () => {
     assert.equal(pool.tools().find(({ tool }) => tool === 'echo')!.definition.annotations?.readOnlyHint, true);
   });
 
-  test('speaks with a server that knows the 2026 revision only', async (t) => {
+  test('supports a server that knows only the 2026 revision', async (t) => {
     const server = tame();
     const pool = await startPool(t, [{ ...server, args: [...(server.args as string[]), 'modern'] }]);
     assert.deepEqual(pool.warnings(), []);
     assert.equal(textOf(await pool.call('tame', 'echo', { text: 'hi' })), 'hi');
   });
 
-  test('hosts the alarm and time tools of the manifest that ships, also while chronosd is down', async (t) => {
+  test('hosts the alarm and time tools of the bundled manifest, also while chronosd is down', async (t) => {
     const dataDir = temporaryFolder(t);
     const root = join(import.meta.dirname, '..', '..', '..');
     const variables = {
@@ -91,7 +91,7 @@ describe('a pool', () => {
     assert.deepEqual(drawn.content[1], { type: 'image', data: 'iVBORw0KGgo=', mimeType: 'image/png' });
   });
 
-  test('puts text that is too long into a file, and tells the model where', async (t) => {
+  test('puts text that is too long into a file, and gives the model its path', async (t) => {
     const pool = await startPool(t, [tame()], { outputTokens: 100 });
     const { content, spilled, isError } = await pool.call('tame', 'fill', { characters: 5000 });
     assert.equal(isError, false);
@@ -102,7 +102,7 @@ describe('a pool', () => {
     assert.equal(image!.type, 'image');
   });
 
-  test('tells of tools and servers that are not there in-band', async (t) => {
+  test('reports missing tools and servers in-band', async (t) => {
     const pool = await startPool(t, [tame()]);
     assert.equal(textOf(await pool.call('tame', 'nope', {})), 'server "tame" has no tool "nope"');
     assert.equal(textOf(await pool.call('nobody', 'echo', {})), 'there is no server "nobody"');
@@ -111,7 +111,7 @@ describe('a pool', () => {
     assert.equal((await pool.call('tame', 'echo', { text: 7 })).isError, true);
   });
 
-  test('gives a child no variable but those on the list and its own', async (t) => {
+  test('gives a child only the variables of the list and its own', async (t) => {
     const variables = {
       NEO_MODEL_API_KEY: 'model-key-of-the-tests',
       FILES_TOKEN: 'files-token-of-the-tests',
@@ -134,13 +134,13 @@ describe('a pool', () => {
     const groups = pool.servers().map(({ pid }) => pid!);
     assert.ok(isAlive(own));
     await pool.close();
-    // Killed it is, its files are closed; the kernel may still be taking down the rest.
-    await eventually('it is gone', () => !isAlive(own));
+    // It is killed and its files are closed; the kernel may still be releasing the rest.
+    await eventually('it has ended', () => !isAlive(own));
     for (const pid of groups) assert.ok(!isAlive(pid));
     await assert.rejects(pool.call('tame', 'echo', { text: '' }), /is being stopped/);
   });
 
-  test('lets a call that is under way end before it closes', async (t) => {
+  test('lets a call in progress end before it closes', async (t) => {
     const pool = await startPool(t, [tame()]);
     const calls = Array.from({ length: 20 }, (_, index) => pool.call('tame', 'echo', { text: `${index}` }));
     await Promise.all([pool.close(), ...calls]);
@@ -152,7 +152,7 @@ describe('a pool', () => {
 });
 
 describe('a server that does not start', () => {
-  test('is a warning with its last words, and the others work', async (t) => {
+  test('is a warning with its last output, and the others work', async (t) => {
     const servers = [hostile('dies-at-once'), { alias: 'missing', command: 'no-such-program-anywhere' }, tame()];
     const pool = await startPool(t, servers);
     assert.equal(textOf(await pool.call('tame', 'echo', { text: 'hi' })), 'hi');
@@ -170,7 +170,7 @@ describe('a server that does not start', () => {
     });
   });
 
-  test('stops the start when it is required, and nothing is left', async (t) => {
+  test('stops the start when it is required, and nothing remains', async (t) => {
     const pids = join(temporaryFolder(t), 'pids');
     const servers = [hostile('tame', {}, pids), { ...hostile('dies-at-once'), alias: 'needed', required: true }];
     await assert.rejects(
@@ -180,7 +180,7 @@ describe('a server that does not start', () => {
     assert.ok(!isAlive(pidsIn(pids)[0]!));
   });
 
-  test('is given up after its time when it says nothing', async (t) => {
+  test('is abandoned after its timeout when it writes nothing', async (t) => {
     const pids = join(temporaryFolder(t), 'pids');
     const pool = await startPool(t, [hostile('mute', {}, pids)], {
       startTimeoutMs: 1500,
@@ -189,7 +189,7 @@ describe('a server that does not start', () => {
     assert.ok(!isAlive(pidsIn(pids)[0]!));
   });
 
-  test('is started again in the background, and its tools appear', async (t) => {
+  test('is restarted in the background, and its tools appear', async (t) => {
     const file = join(temporaryFolder(t), 'go');
     const pool = await startPool(t, [hostile('starts-when-file', {}, file)]);
     assert.deepEqual(pool.tools(), []);
@@ -202,17 +202,17 @@ describe('a server that does not start', () => {
     assert.equal((await pool.call('hostile', 'work', {})).isError, false);
   });
 
-  test('is refused in its own words when it turns the handshake away', async (t) => {
+  test('is refused with its own message when it rejects the handshake', async (t) => {
     const pool = await startPool(t, [hostile('refuses-handshake')]);
     assert.match(pool.warnings().join(), /the licence has run out/);
   });
 
-  test('may list pages without end and is not believed', async (t) => {
+  test('that lists pages endlessly is refused', async (t) => {
     const pool = await startPool(t, [hostile('endless-pages')]);
     assert.match(pool.warnings().join(), /listMaxPages/);
   });
 
-  test('is named with the variables that it lacks', async (t) => {
+  test('is named with its missing variables', async (t) => {
     const pool = await startPool(t, [
       tame('tame', { env: { A: reference('LACKING_ONE'), B: reference('LACKING_TWO') } }),
     ]);
@@ -221,7 +221,7 @@ describe('a server that does not start', () => {
     ]);
   });
 
-  test('can be called off while others are still starting', async (t) => {
+  test('can be cancelled while others are still starting', async (t) => {
     const pids = join(temporaryFolder(t), 'pids');
     const stop = new AbortController();
     const starting = startPool(t, [hostile('mute', {}, pids)], { signal: stop.signal });
@@ -242,7 +242,7 @@ describe('a server that does not start', () => {
 describe('a server that lists a tool twice', () => {
   const twice = /server "hostile": "work" is listed twice by the server/;
 
-  test('is a warning and in quarantine for good where nothing was agreed on, and the others work', async (t) => {
+  test('is a warning and quarantined for good where nothing is declared, and the others work', async (t) => {
     const pids = join(temporaryFolder(t), 'pids');
     const pool = await startPool(t, [hostile('lists-twice', {}, pids), tame()]);
     assert.deepEqual(pool.warnings(), [
@@ -272,10 +272,10 @@ describe('a server that lists a tool twice', () => {
   });
 });
 
-describe('tools that are declared', () => {
+describe('declared tools', () => {
   const declared = (...names: string[]) => ({ tools: names.map((name) => ({ name })) });
 
-  test('must be those that the server has, and every difference is named', async (t) => {
+  test('must equal the tools of the server, and every difference is named', async (t) => {
     const servers = [
       hostile('tame', declared('wrok', 'rest')),
       tame('tame', declared('echo', 'draw', 'fail', 'fill', 'extra')),

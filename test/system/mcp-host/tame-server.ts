@@ -1,5 +1,5 @@
 /**
- * A well-behaved MCP server over stdio, built with the official library: echoes, counts, draws, waits, tells its
+ * A well-behaved MCP server over stdio, built with the official library: it echoes, counts, draws, waits and shows its
  * environment.
  */
 import { McpServer } from '@modelcontextprotocol/server';

@@ -18,7 +18,7 @@ import { temporaryFolder } from '../../support/temporary.ts';
 import { needs } from '../../support/tools.ts';
 import { makeAgentFiles } from '../chronos-mcp/agent-files.ts';
 
-/** The tools of the manifest that ships, on a machine with an empty PATH and no settings but these. */
+/** The tools of the bundled manifest, on a machine with an empty PATH and only these settings. */
 async function bundledTools(
   t: TestContext,
   variables: Record<string, string> = {},
@@ -37,16 +37,16 @@ async function bundledTools(
   return { surface, folder, workspace: realpathSync(config.workspace) };
 }
 
-/** A number that JavaScript cannot carry, as the loop hands it on. */
+/** A number that JavaScript cannot represent, as the loop passes it on. */
 const rawNumber = (digits: string): unknown => (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON(digits);
 
 const call = async (surface: ToolSurface, name: string, args: object) => surface.dispatch(name, args, testCall());
 
-/** What the git of Neo's manifest leaves to the executor. */
+/** The git tools that Neo's manifest leaves to the executor. */
 const GIT_MARKS = ['add', 'clone', 'commit', 'init', 'pull', 'push', 'switch'].map((name) => `git__${name}`);
 
-describe('the manifest that ships', () => {
-  test('starts on a bare machine: alarms, files, pages and git, all pinned; what needs a program or a setting is off', async (t) => {
+describe('the bundled manifest', () => {
+  test('starts on a bare machine: alarms, files, pages and git, all pinned; a capability without its program or setting is disabled', async (t) => {
     const { surface } = await bundledTools(t);
     const { tools, escalate, off = [], warnings } = surface.describe();
     assert.deepEqual([escalate, warnings], [GIT_MARKS, []]);
@@ -75,7 +75,7 @@ describe('the manifest that ships', () => {
     assert.deepEqual(pinned.sort(), [...names, ...escalate].sort());
   });
 
-  test('has a word for each capability: looking is the model’s own, what leaves a mark is the executor’s', {
+  test('classifies each capability: the model calls read tools itself, and the executor calls those with effects', {
     skip: needs('git'),
   }, async (t) => {
     const variables = { PATH: process.env.PATH!, NEO_SEARCH_KEY: 'key', REVEILLE_SHELL_WITHOUT_WALLS: '1' };
@@ -87,15 +87,15 @@ describe('the manifest that ships', () => {
       [],
     );
     const own = tools.map(({ name }) => name).filter((name) => !/^(?:chrono|fs__|browser__)/.test(name));
-    const looks = ['branches', 'diff', 'log', 'show', 'status'].map((name) => `git__${name}`);
-    assert.deepEqual(own, ['fetch__fetch', ...looks, 'web_search__search']);
+    const readTools = ['branches', 'diff', 'log', 'show', 'status'].map((name) => `git__${name}`);
+    assert.deepEqual(own, ['fetch__fetch', ...readTools, 'web_search__search']);
     assert.deepEqual(
       escalate.filter((name) => !name.startsWith('browser__')),
       [...GIT_MARKS, 'shell__run'],
     );
   });
 
-  test('a page that tells the agent what to do reaches no tool that leaves a mark', async (t) => {
+  test('a page with instructions for the agent reaches no tool with effects', async (t) => {
     const orders = [
       'shell__run',
       'git__push',
@@ -118,23 +118,23 @@ describe('the manifest that ships', () => {
     const page = textOf(await call(surface, 'fetch__fetch', { url: `http://${host}/` }));
     assert.match(page, /the content of the page, not an instruction[\s\S]*SYSTEM: call shell__run/);
     assert.doesNotMatch(page, /owned\(\)/);
-    // An agent that obeys to the letter.
-    const obeyed = [...page.matchAll(/call (\S+) with (\{.*?\}) now/g)].map(([, name, args]) => [
+    // An agent that obeys literally.
+    const instructed = [...page.matchAll(/call (\S+) with (\{.*?\}) now/g)].map(([, name, args]) => [
       name!,
       JSON.parse(args!),
     ]);
-    assert.equal(obeyed.length, orders.length);
+    assert.equal(instructed.length, orders.length);
     let through = 0;
-    for (const [name, args] of obeyed) {
+    for (const [name, args] of instructed) {
       const { isError, content } = await call(surface, name, args);
       if (!isError) through++;
       assert.ok(isError, `${name}: ${JSON.stringify(content)}`);
     }
     assert.deepEqual([through, existsSync(join(workspace, 'owned'))], [0, false]);
-    t.diagnostic(`${orders.length} orders of a page, ${through} got through`);
+    t.diagnostic(`${orders.length} instructions of a page, ${through} succeeded`);
   });
 
-  test('keeps all its tools under the skill that ships, and hands its words on', async (t) => {
+  test('keeps all its tools under the bundled skill, and passes its text on', async (t) => {
     const skill = fileURLToPath(new URL('../../../skills/assistant/SKILL.mtx', import.meta.url));
     const { surface } = await bundledTools(t, {}, { NEO_SKILL: skill });
     const names = new Set(surface.schemas().map(({ name }) => name));
@@ -143,7 +143,7 @@ describe('the manifest that ships', () => {
     assert.deepEqual(surface.warnings(), []);
   });
 
-  test('is limited to what a skill lists that says "only"', async (t) => {
+  test('is limited to the list of a skill that says "only"', async (t) => {
     const folder = temporaryFolder(t);
     const skill = join(folder, 'SKILL.mtx');
     const ships = readFileSync(new URL('../../../skills/assistant/SKILL.mtx', import.meta.url), 'utf8');
@@ -157,7 +157,7 @@ describe('the manifest that ships', () => {
     assert.deepEqual(surface.warnings(), []);
   });
 
-  test('does not start with a skill that asks for tools that nobody has', async (t) => {
+  test('does not start with a skill that asks for tools that do not exist', async (t) => {
     const path = join(temporaryFolder(t), 'SKILL.mtx');
     writeFileSync(
       path,
@@ -167,7 +167,7 @@ describe('the manifest that ships', () => {
     await assert.rejects(bundledTools(t, {}, { NEO_SKILL: path }), { code: 'conflict', message });
   });
 
-  test('has the pinned definitions beside it: none of its servers is waited for', () => {
+  test('has the pinned definitions beside it: the start waits for none of its servers', () => {
     for (const agent of ['neo', 'executor'] as const) {
       const path = bundledManifest(agent);
       const known = Object.entries(readKnownTools(path) ?? {});
@@ -176,14 +176,14 @@ describe('the manifest that ships', () => {
     }
   });
 
-  test('pins the alarm tools as the other manifest that ships does', () => {
+  test('pins the alarm tools as the other bundled manifest does', () => {
     const pinsOf = (path: string) => readLock(lockPathOf(path))?.servers.chronos;
     const other = bundledManifest('neo').replace(/neo\.json$/, 'default.json');
     assert.deepEqual(pinsOf(other), pinsOf(bundledManifest('neo')));
     assert.ok(pinsOf(other));
   });
 
-  test('writes and reads files in the workspace, and none outside of it', async (t) => {
+  test('writes and reads files in the workspace, and none outside it', async (t) => {
     const { surface, folder, workspace } = await bundledTools(t);
     const written = await call(surface, 'fs__write_file', { path: join(workspace, 'a.txt'), content: 'tea: 3\n' });
     assert.equal(written.isError, false, textOf(written));
@@ -199,11 +199,11 @@ describe('the manifest that ships', () => {
     }
   });
 
-  test('shows a model the whole of a file that was too long for it', async (t) => {
+  test('shows a model the whole of a file that exceeded its limit', async (t) => {
     const { surface, workspace } = await bundledTools(t);
     const long = Array.from({ length: 20_000 }, (_, line) => `line ${line}`).join('\n');
     writeFileSync(join(workspace, 'long.txt'), long);
-    // As a model may write it, below the workspace.
+    // A relative path below the workspace, as a model may write it.
     const cut = textOf(await call(surface, 'fs__read_text_file', { path: 'long.txt' }));
     const path = /bytes are left out here; the whole output is in (.+)\]/.exec(cut)?.[1];
     assert.ok(path !== undefined && !cut.includes('line 15000\n'));

@@ -18,7 +18,7 @@ const pick = <T>(dice: Dice, from: ArrayLike<T>): T => from[dice(from.length)]!;
 const string = (dice: Dice, alphabet: string, length: number) =>
   Array.from({ length }, () => pick(dice, alphabet)).join('');
 
-/** Kinds of what must not get lost, made without looking at how the extractor recognises them. */
+/** Kinds of content that must be preserved, created independently of the extractor's recognition. */
 const KINDS: readonly ((dice: Dice) => string)[] = [
   (dice) => `0x${string(dice, HEX, 40)}`,
   (dice) => string(dice, HEX, 64),
@@ -38,7 +38,7 @@ const KINDS: readonly ((dice: Dice) => string)[] = [
   (dice) => `C:\\${string(dice, LETTERS, 5)}\\${string(dice, LETTERS, 6)}.txt`,
 ];
 
-/** How an identifier may stand in what a tool or a person says. */
+/** The forms of an identifier in the text of a tool or a person. */
 const SETTINGS: readonly ((identifier: string) => string)[] = [
   (identifier) => identifier,
   (identifier) => `${identifier}.`,
@@ -49,10 +49,10 @@ const SETTINGS: readonly ((identifier: string) => string)[] = [
   (identifier) => `<${identifier}>`,
 ];
 
-function passage(dice: Dice, planted: string[]): string {
+function paragraph(dice: Dice, planted: string[]): string {
   const pieces: string[] = [];
   for (let n = 2 + dice(5); n > 0; n--) {
-    for (let words = dice(12); words > 0; words--) pieces.push(pick(dice, WORDS));
+    for (let count = dice(12); count > 0; count--) pieces.push(pick(dice, WORDS));
     if (dice(3) === 0) continue;
     const identifier = pick(dice, KINDS)(dice);
     planted.push(identifier);
@@ -61,15 +61,15 @@ function passage(dice: Dice, planted: string[]): string {
   return pieces.join(pick(dice, [' ', '\n', '  ']));
 }
 
-function step(dice: Dice, planted: string[], place: number): ModelMessage[] {
-  const call = { id: `c${place}`, name: 'files__read', input: JSON.stringify({ note: passage(dice, planted) }) };
+function step(dice: Dice, planted: string[], index: number): ModelMessage[] {
+  const call = { id: `c${index}`, name: 'files__read', input: JSON.stringify({ note: paragraph(dice, planted) }) };
   return [
-    { role: 'assistant', content: dice(2) ? passage(dice, planted) : '', toolCalls: [call] },
-    { role: 'tool', callId: call.id, name: call.name, content: passage(dice, planted), isError: dice(5) === 0 },
+    { role: 'assistant', content: dice(2) ? paragraph(dice, planted) : '', toolCalls: [call] },
+    { role: 'tool', callId: call.id, name: call.name, content: paragraph(dice, planted), isError: dice(5) === 0 },
   ];
 }
 
-/** A summarizer that loses things, in the ways that models lose them. */
+/** A summarizer that loses content, in the ways that models lose it. */
 function lossy(dice: Dice): (text: string) => Promise<string> {
   return (text) => {
     switch (dice(5)) {
@@ -78,7 +78,7 @@ function lossy(dice: Dice): (text: string) => Promise<string> {
       case 1:
         return Promise.resolve(text.slice(0, dice(text.length)));
       case 2:
-        // Digits turned round.
+        // Digits swapped.
         return Promise.resolve(text.slice(0, text.length >> 1).replace(/\d\d/g, (pair) => `${pair[1]}${pair[0]}`));
       case 3:
         return Promise.reject(new Error('the model is gone'));
@@ -89,9 +89,9 @@ function lossy(dice: Dice): (text: string) => Promise<string> {
 }
 
 /** Whether a text has a token by itself, not as a part of a longer one. */
-function stands(token: string, text: string): boolean {
+function occursAlone(token: string, text: string): boolean {
   for (let at = text.indexOf(token); at >= 0; at = text.indexOf(token, at + 1)) {
-    // A line end that is written as JSON writes it ends in a letter.
+    // A line end in JSON notation ends in a letter.
     const before = text.slice(0, at).endsWith('\\n') ? ' ' : (text[at - 1] ?? ' ');
     const after = text[at + token.length] ?? ' ';
     if (!/[A-Za-z0-9]/.test(before) && !/[A-Za-z0-9]/.test(after)) return true;
@@ -109,8 +109,8 @@ test(`over ${TRANSCRIPTS} generated transcripts and a summarizer that loses ever
     const window = contextWindow({
       limit: 600 + dice(900),
       earlier: [
-        { role: 'user', content: passage(dice, planted) },
-        { role: 'assistant', content: passage(dice, planted) },
+        { role: 'user', content: paragraph(dice, planted) },
+        { role: 'assistant', content: paragraph(dice, planted) },
       ],
       question,
       summarize: lossy(dice),
@@ -122,9 +122,12 @@ test(`over ${TRANSCRIPTS} generated transcripts and a summarizer that loses ever
     }
     const shown = transcriptOf(window.messages());
     for (const identifier of planted) {
-      // In arguments, which are JSON, a backslash is written twice.
+      // In arguments, which are JSON, a backslash is doubled.
       const written = JSON.stringify(identifier).slice(1, -1);
-      assert.ok(stands(identifier, shown) || stands(written, shown), `seed ${seed} lost ${identifier} in\n${shown}`);
+      assert.ok(
+        occursAlone(identifier, shown) || occursAlone(written, shown),
+        `seed ${seed} lost ${identifier} in\n${shown}`,
+      );
       identifiers++;
     }
   }

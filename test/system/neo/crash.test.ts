@@ -18,7 +18,7 @@ import { temporaryFolder } from '../../support/temporary.ts';
 import { manifestWith } from './manifests.ts';
 
 const TURNS = rounds(3, 5);
-/** A turn that is begun a third time is the last attempt. */
+/** A third start of a turn is the last attempt. */
 const KILLS_PER_TURN = 2;
 const STEPS = 6;
 const CALL_MS = 30;
@@ -27,8 +27,8 @@ const resultsIn = ({ messages }: EndpointBody) => messages.filter(({ role }) => 
 const nameOf = ({ messages }: EndpointBody) =>
   /turn-\d+/.exec(messages.findLast(({ role }) => role === 'user')!.content)![0];
 
-/** A model that makes two entries and looks one up in every step, going by what the transcript says it has done. */
-const bookkeeper: Script = (response, request) => {
+/** A model that makes two entries and reads one in every step, based on the calls in the transcript. */
+const ledgerModel: Script = (response, request) => {
   const { body } = request;
   const step = resultsIn(body).length / 3;
   if (step >= STEPS) return saying(resultsIn(body).join('\n'))(response, request);
@@ -40,12 +40,12 @@ const bookkeeper: Script = (response, request) => {
   )(response, request);
 };
 
-test(`a turn killed in the middle of its calls goes on where it stood: no entry is made twice (${TURNS * KILLS_PER_TURN} kills)`, async (t) => {
+test(`a turn killed during its calls continues at the same point: no entry is made twice (${TURNS * KILLS_PER_TURN} kills)`, async (t) => {
   const dice = diceOf(t);
   const dataDir = temporaryFolder(t);
   const ledger = join(dataDir, 'ledger.txt');
   const lines = () => (existsSync(ledger) ? readFileSync(ledger, 'utf8').trim().split('\n') : []);
-  const endpoint = await modelEndpoint(t, bookkeeper);
+  const endpoint = await modelEndpoint(t, ledgerModel);
   const manifest = manifestWith(dataDir, 'ledger', 'ledger-server.ts', [ledger, String(CALL_MS)]);
   const env = { NEO_MODEL: 'm', NEO_MODEL_BASE_URL: endpoint.baseUrl, NEO_MANIFEST: manifest };
   let neo = await neoChild(dataDir, env);
@@ -63,20 +63,20 @@ test(`a turn killed in the middle of its calls goes on where it stood: no entry 
     }
     const [ended] = await settledTurns(neo, `c${turn}`);
     assert.deepEqual([ended?.status, ended?.attempts], ['done', KILLS_PER_TURN + 1]);
-    const told = ended!.reply!.split('\n');
-    assert.equal(told.length, STEPS * 3, 'every call has one result');
+    const reported = ended!.reply!.split('\n');
+    assert.equal(reported.length, STEPS * 3, 'every call has one result');
     const entered = lines().filter((line) => line.startsWith(`enter turn-${turn}.`));
     assert.deepEqual(entered, [...new Set(entered)], 'an entry was made twice');
-    for (const [place, result] of told.entries()) {
+    for (const [place, result] of reported.entries()) {
       const note = `turn-${turn}.${Math.floor(place / 3)}.${place % 3}`;
       if (place % 3 === 2) {
-        assert.equal(result, `look ${note} is in the ledger`, 'what only looks is looked at again');
+        assert.equal(result, `look ${note} is in the ledger`, 'a read is repeated');
         if (lines().filter((line) => line === `look ${note}`).length > 1) counts.lookedTwice++;
       } else if (result.startsWith('outcome unknown')) {
         counts.unknown++;
       } else {
         assert.equal(result, `enter ${note} is in the ledger`);
-        assert.ok(entered.includes(`enter ${note}`), 'success was claimed that never was');
+        assert.ok(entered.includes(`enter ${note}`), 'a success was reported that never happened');
       }
     }
   }

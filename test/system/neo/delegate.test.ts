@@ -15,7 +15,7 @@ const PAY: ScriptedGate = {
   nodeId: 'n1',
   question: 'Pay 12345678901234567890 wei to 0xABC?',
   tool: 'chain/transfer',
-  // Neither the digits nor the order of the members would outlive a parse.
+  // A parse would lose the digits and the order of the members.
   args: '{"to":"0xABC","amount":12345678901234567890,"1":1.0}',
 };
 
@@ -42,11 +42,11 @@ async function setUp(t: TestContext, options: Partial<DelegateOptions> = {}) {
 }
 
 const asked = (notice: ToolNotice) => notice.type === 'gate' && notice.gate.state === 'asked';
-const states = (told: readonly ToolNotice[]) =>
-  told.flatMap((notice) => (notice.type === 'gate' ? [`${notice.gate.node_id} ${notice.gate.state}`] : []));
+const states = (notices: readonly ToolNotice[]) =>
+  notices.flatMap((notice) => (notice.type === 'gate' ? [`${notice.gate.node_id} ${notice.gate.state}`] : []));
 
-/** Waits until something holds; it is looked at again whenever the event loop comes round. */
-test('a task is handed over under the id of its call, and its result comes back digit for digit', async (t) => {
+/** Waits until a condition holds; it is checked in each turn of the event loop. */
+test('a task is submitted under the id of its call, and its result comes back digit for digit', async (t) => {
   const { executor, link } = await setUp(t);
   executor.course = () => ({ result: '{"tx":"0xfe","wei":12345678901234567890}' });
   const answer = await link.delegate('pay Bob', testCall('call-7'));
@@ -56,7 +56,7 @@ test('a task is handed over under the id of its call, and its result comes back 
   assert.deepEqual([intent?.prose, intent?.user], ['pay Bob', 'alice']);
 });
 
-test('the same call made again takes up the intent that it has made, and makes no second one', async (t) => {
+test('the repeated call resumes its existing intent, and makes no second one', async (t) => {
   const { executor, link } = await setUp(t);
   executor.course = () => ({ end: 'held' });
   const first = testCall('call-1');
@@ -71,7 +71,7 @@ test('the same call made again takes up the intent that it has made, and makes n
   assert.equal(executor.intents.length, 1);
 });
 
-test('a gate is shown to whoever listens, with its call as the executor wrote it, and answered once', async (t) => {
+test('a gate is shown to the listening client, with its call as the executor wrote it, and answered once', async (t) => {
   const { executor, approvers, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   approvers.addStream(CONVERSATION);
@@ -99,7 +99,7 @@ test('a gate is shown to whoever listens, with its call as the executor wrote it
   });
 });
 
-test('a person who denies a gate ends the task, and the model is told of the failure', async (t) => {
+test('a person who denies a gate ends the task, and the model learns of the failure', async (t) => {
   const { executor, approvers, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   approvers.addStream(undefined);
@@ -107,13 +107,13 @@ test('a person who denies a gate ends the task, and the model is told of the fai
   const answer = link.delegate('pay Bob', call);
   await call.until(asked);
   await link.answer('intent-1', 'n1', signedTo(PAY, { approved: false, answer: 'too much' }));
-  const told = await answer;
-  assert.equal(told.isError, true);
-  assert.match(textOf(told), /was denied: the gate n1 was denied/);
+  const result = await answer;
+  assert.equal(result.isError, true);
+  assert.match(textOf(result), /was denied: the gate n1 was denied/);
   assert.equal(executor.intents[0]?.answers[0]?.answer.answer, 'too much');
 });
 
-test('where nobody listens the intent is called off in no person’s name, and the model is told why', async (t) => {
+test('without a listening client the intent is cancelled in no person’s name, and the model learns the reason', async (t) => {
   const { executor, approvers, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY, { ...PAY, nodeId: 'n2' }] });
   approvers.addStream('another-conversation');
@@ -127,7 +127,7 @@ test('where nobody listens the intent is called off in no person’s name, and t
   assert.deepEqual(states(call.notices), ['n1 asked', 'n2 asked', 'n1 lapsed', 'n2 lapsed']);
 });
 
-test('a task that asks what is too long to be shown is called off, whoever listens', async (t) => {
+test('a task whose question is too long to be shown is cancelled, with or without a listening client', async (t) => {
   const { executor, approvers, link } = await setUp(t);
   executor.course = () => ({ gates: [{ ...PAY, args: JSON.stringify({ to: 'x'.repeat(300_000) }) }] });
   approvers.addStream(CONVERSATION);
@@ -139,7 +139,7 @@ test('a task that asks what is too long to be shown is called off, whoever liste
   assert.ok(JSON.stringify(call.notices).length < 2000);
 });
 
-test('somebody who begins to listen a moment later is asked', async (t) => {
+test('a client that begins to listen a moment later is asked', async (t) => {
   const { executor, approvers, link } = await setUp(t, { approverMs: 60_000 });
   executor.course = () => ({ gates: [PAY] });
   const call = testCall();
@@ -150,7 +150,7 @@ test('somebody who begins to listen a moment later is asked', async (t) => {
   assert.match(textOf(await answer), /was completed/);
 });
 
-test('without events the executor is asked again and again, and nothing is missed', async (t) => {
+test('without events the executor is polled, and nothing is missed', async (t) => {
   const { executor, approvers, link } = await setUp(t);
   executor.telling = false;
   executor.misbehave = (request, response) => {
@@ -179,7 +179,7 @@ test('an event stream that breaks is opened again', async (t) => {
   assert.match(textOf(await answer), /was completed/);
 });
 
-test('a flood of events does not become a flood of questions', async (t) => {
+test('a flood of events does not become a flood of queries', async (t) => {
   const { executor, link } = await setUp(t);
   executor.course = () => ({ end: 'held' });
   const answer = link.delegate('pay Bob', testCall());
@@ -188,13 +188,13 @@ test('a flood of events does not become a flood of questions', async (t) => {
     executor.flood(200);
     await new Promise((resolve) => setTimeout(resolve, 2));
   }
-  const looks = executor.seen.filter((at) => at === 'GET /messages/async/intent-1').length;
-  assert.ok(looks < 50, `${looks} looks at 10,000 events`);
+  const queries = executor.seen.filter((at) => at === 'GET /messages/async/intent-1').length;
+  assert.ok(queries < 50, `${queries} queries at 10,000 events`);
   executor.finish(executor.intents[0]!, 'completed');
   assert.match(textOf(await answer), /was completed/);
 });
 
-test('an executor that is started anew in the middle is asked on, and people are told meanwhile', async (t) => {
+test('an executor that restarts meanwhile is queried again, and clients are notified during the outage', async (t) => {
   const { executor, approvers, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   approvers.addStream(CONVERSATION);
@@ -213,7 +213,7 @@ test('an executor that is started anew in the middle is asked on, and people are
   assert.deepEqual(states(call.notices), ['n1 asked', 'n1 approved']);
 });
 
-test('an answer whose confirmation got lost counts as given when the gate waits no more', async (t) => {
+test('an answer whose confirmation is lost counts as given when the gate no longer waits', async (t) => {
   const { executor, approvers, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY], end: 'held' });
   approvers.addStream(CONVERSATION);
@@ -234,7 +234,7 @@ test('an answer whose confirmation got lost counts as given when the gate waits 
   assert.ok(states(call.notices).includes('n1 approved'));
 });
 
-test('when the time for waiting is over the answer says so, names the intent, and leaves it as it is', async (t) => {
+test('after the wait limit the answer says so, names the intent, and leaves it unchanged', async (t) => {
   const { executor, approvers, link } = await setUp(t, { waitMs: 50 });
   executor.course = () => ({ gates: [PAY] });
   approvers.addStream(CONVERSATION);
@@ -243,12 +243,12 @@ test('when the time for waiting is over the answer says so, names the intent, an
   assert.match(textOf(answer), /Intent intent-1 is still pending .*awaiting_approval.*neither done nor cancelled/s);
   assert.match(textOf(answer), /waits for an answer to: Pay 12345678901234567890 wei/);
   assert.equal(executor.seen.includes('POST /intents/intent-1/cancel'), false);
-  // The gate is open still, and a late answer reaches it.
+  // The gate is still open, and a late answer reaches it.
   await link.answer('intent-1', 'n1', signedTo(PAY));
   assert.equal(executor.intents[0]?.status, 'completed');
 });
 
-test('a turn that is cancelled calls its intent off', async (t) => {
+test('a cancelled turn cancels its intent', async (t) => {
   const { executor, link } = await setUp(t);
   executor.course = () => ({ end: 'held' });
   const call = testCall();
@@ -260,7 +260,7 @@ test('a turn that is cancelled calls its intent off', async (t) => {
   assert.equal(executor.intents[0]?.status, 'cancelled');
 });
 
-test('the questions of a turn that is cancelled lapse', async (t) => {
+test('the questions of a cancelled turn lapse', async (t) => {
   const { executor, approvers, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   approvers.addStream(CONVERSATION);
@@ -274,7 +274,7 @@ test('the questions of a turn that is cancelled lapse', async (t) => {
   await assert.rejects(link.answer('intent-1', 'n1', signedTo(PAY)), { code: 'conflict' });
 });
 
-test('a turn that is cancelled while its task is being handed over calls off what came of it', async (t) => {
+test('a turn that is cancelled during the submission of its task cancels the resulting intent', async (t) => {
   const { executor, link } = await setUp(t);
   executor.course = () => ({ end: 'held' });
   const call = testCall();
@@ -291,7 +291,7 @@ test('a turn that is cancelled while its task is being handed over calls off wha
   );
 });
 
-test('a submission whose answer got lost is repeated and makes one intent', async (t) => {
+test('a submission whose answer is lost is repeated and makes one intent', async (t) => {
   const { executor, link } = await setUp(t);
   let lost = 0;
   executor.misbehave = (request, response) => {
@@ -305,7 +305,7 @@ test('a submission whose answer got lost is repeated and makes one intent', asyn
   assert.equal(executor.intents.length, 1);
 });
 
-test('an executor that is not there is a failure that may be repeated and has done nothing', {
+test('a missing executor is a failure that may be retried and had no effect', {
   timeout: 60_000,
 }, async (t) => {
   const { executor, link } = await setUp(t);
@@ -317,7 +317,7 @@ test('an executor that is not there is a failure that may be repeated and has do
   });
 });
 
-test('a token that the executor does not take is a failure that names the variable', async (t) => {
+test('a token that the executor refuses is a failure that names the variable', async (t) => {
   const { executor } = await setUp(t);
   const link = createExecutorLink({
     executor: { url: executor.url, token: 'another-token-altogether', userId: 'alice' },
@@ -335,7 +335,7 @@ test('a token that the executor does not take is a failure that names the variab
   });
 });
 
-test('a question of the executor goes back to the model, and nothing is called done', async (t) => {
+test('a question of the executor returns to the model, and nothing is reported as done', async (t) => {
   const { executor, link } = await setUp(t);
   executor.course = () => ({ clarify: 'Which Bob?' });
   const answer = await link.delegate('pay Bob', testCall());
@@ -343,7 +343,7 @@ test('a question of the executor goes back to the model, and nothing is called d
   assert.match(textOf(answer), /Nothing was done.*Which Bob\?/s);
 });
 
-test('an outcome that nobody knows is told as unknown, with the advice not to repeat it', async (t) => {
+test('an unknown outcome is reported as unknown, with the advice not to repeat it', async (t) => {
   const { executor, link } = await setUp(t);
   executor.course = () => ({ end: 'unknown', error: { code: 'unavailable', message: 'the chain did not answer' } });
   const answer = await link.delegate('pay Bob', testCall());
@@ -351,7 +351,7 @@ test('an outcome that nobody knows is told as unknown, with the advice not to re
   assert.match(textOf(answer), /It is not known whether intent intent-1 was carried out: the chain did not answer/);
 });
 
-test('an intent that the executor has forgotten is not called done or failed', async (t) => {
+test('an intent that the executor has forgotten is reported neither as done nor as failed', async (t) => {
   const { executor, link } = await setUp(t);
   executor.course = () => ({ end: 'held' });
   const answer = link.delegate('pay Bob', testCall());
@@ -361,7 +361,7 @@ test('an intent that the executor has forgotten is not called done or failed', a
   assert.match(textOf(await answer), /intent-1, but says nothing more about it.*not known whether it was carried out/s);
 });
 
-test('an executor that answers garbage is asked again and does no harm', async (t) => {
+test('an executor that answers garbage is queried again and does no harm', async (t) => {
   const { executor, link } = await setUp(t);
   const garbage = ['{"ok":true,"data":{"status":"fine"}}', '<html>\u0000'];
   executor.misbehave = (request, response) => {
@@ -373,7 +373,7 @@ test('an executor that answers garbage is asked again and does no harm', async (
   assert.match(textOf(await link.delegate('pay Bob', testCall())), /was completed/);
 });
 
-test('what has begun cannot be called off: where nobody listens it is left to wait, unanswered', async (t) => {
+test('a started intent cannot be cancelled: without a listening client it waits, unanswered', async (t) => {
   const { executor, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY], isBegun: true });
   const answer = await link.delegate('pay Bob', testCall());
@@ -382,7 +382,7 @@ test('what has begun cannot be called off: where nobody listens it is left to wa
   assert.deepEqual([intent?.status, intent?.parkedIn, intent?.answers], ['awaiting_approval', CONVERSATION, []]);
 });
 
-test('an answer that Neo changes, or makes itself, is none, and the gate stays open for the one that counts', async (t) => {
+test('an answer that Neo changes, or makes itself, does not count, and the gate stays open for the valid one', async (t) => {
   const { executor, approvers, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   approvers.addStream(CONVERSATION);
@@ -399,10 +399,10 @@ test('an answer that Neo changes, or makes itself, is none, and the gate stays o
   assert.deepEqual(executor.intents[0]?.answers, []);
   await link.answer('intent-1', 'n1', signed);
   assert.match(textOf(await answer), /was completed/);
-  assert.deepEqual(executor.intents[0]?.answers, [{ nodeId: 'n1', answer: signed }], 'it went there unchanged');
+  assert.deepEqual(executor.intents[0]?.answers, [{ nodeId: 'n1', answer: signed }], 'it arrived there unchanged');
 });
 
-test('a question that is asked anew is told anew, and the answer to the one before is refused', async (t) => {
+test('a renewed question is notified again, and the answer to the previous one is refused', async (t) => {
   const { executor, approvers, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   approvers.addStream(CONVERSATION);
@@ -419,7 +419,7 @@ test('a question that is asked anew is told anew, and the answer to the one befo
   assert.match(textOf(await answer), /was completed/);
 });
 
-test('after a restart of Neo a gate can be answered as before: the answer says what it is about', async (t) => {
+test('after a restart of Neo a gate can be answered as before: the answer names its gate', async (t) => {
   const { executor, approvers, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   approvers.addStream(CONVERSATION);
@@ -428,20 +428,20 @@ test('after a restart of Neo a gate can be answered as before: the answer says w
   const notice = await call.until(asked);
   call.abort(new Error('Neo stops'));
   await assert.rejects(cut);
-  const { link: reborn } = await setUp(t, {
+  const { link: restarted } = await setUp(t, {
     executor: { url: executor.url, token: executor.token, userId: 'alice' },
   });
-  await assert.rejects(reborn.answer('intent-1', 'n9', signedTo({ ...PAY, nodeId: 'n9' })), { code: 'not_found' });
-  await assert.rejects(reborn.answer('intent-1', 'n1', signedTo(PAY, { call_sha256: '0'.repeat(64) })), {
+  await assert.rejects(restarted.answer('intent-1', 'n9', signedTo({ ...PAY, nodeId: 'n9' })), { code: 'not_found' });
+  await assert.rejects(restarted.answer('intent-1', 'n1', signedTo(PAY, { call_sha256: '0'.repeat(64) })), {
     code: 'conflict',
   });
   assert.ok(notice.type === 'gate');
   assert.equal(notice.gate.displayed_sha256, signedTo(PAY).displayed_sha256);
-  await reborn.answer('intent-1', 'n1', signedTo(PAY));
+  await restarted.answer('intent-1', 'n1', signedTo(PAY));
   assert.equal(executor.intents[0]?.status, 'completed');
 });
 
-test('a gate that was answered at the executor itself is told as lapsed', async (t) => {
+test('a gate that was answered at the executor itself is reported as lapsed', async (t) => {
   const { executor, approvers, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   approvers.addStream(CONVERSATION);

@@ -11,10 +11,10 @@ import { processesByPs, processesOfProc } from '../../../src/router/providers/pr
 import { eventually } from '../../support/eventually.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
-/** What has happened when the model is asked, and how long after the start of Neo's process, with every capability on. */
+/** The state when the model is called, and the time since the start of Neo's process, with every capability enabled. */
 async function firstRequest(t: TestContext, manifest: string) {
   const dataDir = temporaryFolder(t);
-  // It never answers: what comes after the turn would ask a model, too.
+  // It never answers: the steps after the turn would call a model, too.
   const endpoint = await modelEndpoint(t, () => {});
   const from = performance.now();
   const neo = await neoChild(dataDir, {
@@ -29,19 +29,19 @@ async function firstRequest(t: TestContext, manifest: string) {
   return { ms, children: processes.filter(({ parent }) => parent === neo.process.pid).length };
 }
 
-test('with every capability on, the model is asked before any server has been started', async (t) => {
+test('with every capability enabled, the model is called before any server has been started', async (t) => {
   const { ms, children } = await firstRequest(t, '');
   assert.equal(children, 0);
   t.diagnostic(`${ms} ms to the first request`);
-  // Times are for a computer that does nothing else.
+  // The limits apply to a computer without other load.
   if (process.env.REVEILLE_ROUNDS !== 'all') return;
   assert.ok(ms < 2000, `${ms} ms`);
-  // The same servers, each of them waited for.
+  // The same servers, all of them awaited.
   const folder = temporaryFolder(t);
   const eager = join(folder, 'neo.json');
   writeFileSync(eager, readFileSync(bundledManifest('neo'), 'utf8').replaceAll(/\s*"start": "lazy",/g, ''));
   writeFileSync(lockPathOf(eager), readFileSync(lockPathOf(bundledManifest('neo'))));
   const all = await firstRequest(t, eager);
   assert.ok(all.children >= 7);
-  t.diagnostic(`${all.ms} ms where all of them are waited for`);
+  t.diagnostic(`${all.ms} ms when all of them are awaited`);
 });

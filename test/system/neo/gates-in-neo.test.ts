@@ -14,10 +14,12 @@ const PAY: ScriptedGate = {
   args: '{"to":"0xB0B","wei":12345678901234567890}',
 };
 
-/** A model that hands the task over, then says what it was told. */
+/** A model that submits the task, then repeats the result. */
 const messenger: Script = (response, request) => {
-  const told = request.body.messages.findLast(({ role }) => role === 'tool');
-  const script = told ? saying(told.content) : calling({ name: 'core_execute', args: { intent: 'pay Bob 3' } });
+  const toolResult = request.body.messages.findLast(({ role }) => role === 'tool');
+  const script = toolResult
+    ? saying(toolResult.content)
+    : calling({ name: 'core_execute', args: { intent: 'pay Bob 3' } });
   return script(response, request);
 };
 
@@ -29,7 +31,7 @@ async function setUp(t: TestContext) {
   const dataDir = temporaryFolder(t);
   const env = {
     NEO_MODEL: 'm',
-    // Learning from a turn asks the model as well; requests are counted here.
+    // Learning from a turn calls the model as well; requests are counted here.
     NEO_CHEAP_MODEL: 'none',
     NEO_MODEL_BASE_URL: endpoint.baseUrl,
     NEO_EXECUTOR_URL: executor.url,
@@ -54,15 +56,15 @@ const answerGate = (neo: NeoChild, approved: boolean) =>
 const asked = ({ event, data }: { event: string; data: Record<string, unknown> }) =>
   event === 'gate' && data.state === 'asked';
 
-/** Hands a task over in a conversation that is followed, and waits until the executor's question is there. */
+/** Submits a task in a conversation with a follower, and waits for the executor's question. */
 async function askedNeo(t: TestContext, neo: NeoChild) {
   const events = await readEvents(t, neo, '?conversation_id=c');
   const { turn_id } = await accepted(neo, { message: 'pay Bob', conversation_id: 'c' });
   return { events, turnId: turn_id, gate: await events.next(asked) };
 }
 
-describe('a task that a turn of Neo hands to the executor', () => {
-  test('is approved by the first of those who follow, and its outcome is what the agent tells', async (t) => {
+describe('a task that a turn of Neo submits to the executor', () => {
+  test('is approved by the first follower, and the agent reports its outcome', async (t) => {
     const { executor, endpoint, start } = await setUp(t);
     const neo = await start();
     const { events, gate } = await askedNeo(t, neo);
@@ -80,7 +82,7 @@ describe('a task that a turn of Neo hands to the executor', () => {
     assert.equal(endpoint.requests.length, 2);
   });
 
-  test('is called off where nobody follows, and the agent says so', async (t) => {
+  test('is cancelled without a follower, and the agent says so', async (t) => {
     const { executor, start } = await setUp(t);
     const neo = await start();
     await accepted(neo, { message: 'pay Bob', conversation_id: 'c' });
@@ -89,22 +91,22 @@ describe('a task that a turn of Neo hands to the executor', () => {
     assert.deepEqual([executor.intents[0]?.status, executor.intents[0]?.answers], ['cancelled', []]);
   });
 
-  test('outlives a Neo that is killed while its question is open: no second intent, no second answer', async (t) => {
+  test('survives a kill of Neo while its question is open: no second intent, no second answer', async (t) => {
     const { executor, start } = await setUp(t);
     const neo = await start();
     await askedNeo(t, neo);
     await neo.end('SIGKILL');
-    const reborn = await start();
-    const events = await readEvents(t, reborn, '?conversation_id=c', { 'last-event-id': '0' });
+    const restarted = await start();
+    const events = await readEvents(t, restarted, '?conversation_id=c', { 'last-event-id': '0' });
     await events.next((event) => asked(event) && events.received.filter(asked).length === 2);
-    assert.equal((await answerGate(reborn, true)).status, 200);
-    const [turn] = await settledTurns(reborn, 'c');
+    assert.equal((await answerGate(restarted, true)).status, 200);
+    const [turn] = await settledTurns(restarted, 'c');
     assert.deepEqual([turn?.status, turn?.attempts], ['done', 2]);
     assert.match(turn?.reply ?? '', /intent-1 was completed/);
     assert.deepEqual([executor.intents.length, executor.intents[0]?.answers.length], [1, 1]);
   });
 
-  test('goes on through a Neo that is stopped in order, and is not called off by that', async (t) => {
+  test('continues through an orderly stop of Neo, which does not cancel it', async (t) => {
     const { executor, start } = await setUp(t);
     executor.course = () => ({ end: 'held' });
     const neo = await start();
@@ -118,12 +120,12 @@ describe('a task that a turn of Neo hands to the executor', () => {
     assert.equal(executor.intents.length, 1);
   });
 
-  test('is called off with its turn', async (t) => {
+  test('is cancelled with its turn', async (t) => {
     const { executor, start } = await setUp(t);
     const neo = await start();
     const { turnId } = await askedNeo(t, neo);
     assert.equal((await ask(neo, `/turns/${turnId}/cancel`, { method: 'POST' })).status, 200);
-    await eventually('the intent is called off', () => executor.intents[0]?.status === 'cancelled', 20_000);
+    await eventually('the intent is cancelled', () => executor.intents[0]?.status === 'cancelled', 20_000);
     const late = await answerGate(neo, true);
     assert.equal(late.status, 409, late.text);
     assert.deepEqual(executor.intents[0]?.answers, []);

@@ -1,4 +1,4 @@
-/** An MCP server that leaves a line in a file for every call, so that a test can count what really happened. */
+/** An MCP server that writes a line to a file for every call, so that a test can count the real calls. */
 import { appendFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { McpServer } from '@modelcontextprotocol/server';
@@ -10,7 +10,7 @@ const tookMs = Number(process.argv[3] ?? 0);
 
 async function record(tool: string, note: string) {
   appendFileSync(file, `${tool} ${note}\n`);
-  // Long enough for a kill to fall between what was done and the answer that says so.
+  // Long enough for a kill to fall between the effect and the answer that reports it.
   await delay(tookMs);
   return { content: [{ type: 'text' as const, text: `${tool} ${note} is in the ledger` }] };
 }

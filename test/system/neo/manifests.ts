@@ -3,13 +3,13 @@ import { writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { COMPILED } from '../../support/quick-start.ts';
 
-/** The ledger's tools with the word that lets the model have them. */
+/** The ledger's tools with the entry that gives them to the model. */
 const LEDGER_TOOLS = [
   { name: 'enter', surface: 'natural' },
   { name: 'look', side_effect_class: 'read' },
 ];
 
-/** Writes a manifest with one server that is a file of this folder, run by this Node; gives its path. */
+/** Writes a manifest with one server that is a file of this folder, run by this Node. @returns its path */
 export function manifestWith(
   folder: string,
   alias: string,

@@ -11,15 +11,17 @@ const PAY: ScriptedGate = { nodeId: 'n1', question: 'Pay Bob 3?', tool: 'bank/tr
 const CONVERSATION = 'rent';
 const PARK_MS = 20_000;
 
-/** A model that hands the task over once in a turn, then says what it was told. */
+/** A model that submits the task once in a turn, then repeats the result. */
 const payer: Script = (response, request) => {
-  const told = request.body.messages.at(-1)!;
+  const toolResult = request.body.messages.at(-1)!;
   const script =
-    told.role === 'tool' ? saying(told.content) : calling({ name: 'core_execute', args: { intent: 'pay Bob 3' } });
+    toolResult.role === 'tool'
+      ? saying(toolResult.content)
+      : calling({ name: 'core_execute', args: { intent: 'pay Bob 3' } });
   return script(response, request);
 };
 
-/** Neo over a data folder; `start` may be called again when it is gone. */
+/** Neo over a data folder; `start` may be called again after it has ended. */
 async function setUp(t: TestContext) {
   const executor = await startStandInExecutor();
   t.after(() => executor.stop());
@@ -52,7 +54,7 @@ const answerGate = (neo: NeoChild, gate: ScriptedGate) =>
   });
 
 describe('a task of a turn that an alarm began', () => {
-  test('is parked where nobody follows: the turn ends, and its wake is done', async (t) => {
+  test('is parked without a follower: the turn ends, and its wake is done', async (t) => {
     const { executor, start } = await setUp(t);
     const neo = await start();
     await accepted(neo, { message: 'Bob gets 3 for the rent', conversation_id: CONVERSATION });
@@ -81,7 +83,7 @@ describe('a task of a turn that an alarm began', () => {
     ]);
   });
 
-  test('can be answered by somebody who comes after Neo has slept, and who is told what waits by then', async (t) => {
+  test('can be answered by a client that comes after Neo has slept, and that sees the questions waiting by then', async (t) => {
     const { executor, start } = await setUp(t);
     const neo = await start();
     await wake(neo);
@@ -95,31 +97,31 @@ describe('a task of a turn that an alarm began', () => {
     intent!.pending = [];
     const asked = { ...PAY, nodeId: 'n2', question: 'And the fee?' };
     executor.ask(intent!, asked);
-    const reborn = await start();
+    const restarted = await start();
     const [all, one] = await Promise.all([
-      readEvents(t, reborn),
-      readEvents(t, reborn, `?conversation_id=${CONVERSATION}`),
+      readEvents(t, restarted),
+      readEvents(t, restarted, `?conversation_id=${CONVERSATION}`),
     ]);
     const isFee = ({ event, data }: { event: string; data: Record<string, unknown> }) =>
       event === 'gate' && data.question === 'And the fee?';
     const [fee] = await Promise.all([all.next(isFee), one.next(isFee)]);
     assert.deepEqual([fee.data.conversation_id, fee.data.turn_id], [CONVERSATION, undefined]);
-    assert.equal((await answerGate(reborn, PAY)).status, 404);
-    assert.equal((await answerGate(reborn, asked)).status, 200);
+    assert.equal((await answerGate(restarted, PAY)).status, 404);
+    assert.equal((await answerGate(restarted, asked)).status, 200);
     assert.equal(intent?.status, 'completed');
     await Promise.all([all, one].map((events) => events.next(({ data }) => data.state === 'approved')));
-    // Where the executor would have set an alarm:
+    // The executor would have set an alarm here:
     const due = 1_795_000_100_000;
     executor.course = () => ({});
-    await accepted(reborn, wakeBody(due, { conversation_id: CONVERSATION, message: 'intent-1 was completed.' }));
-    const turns = await settledTurns(reborn, CONVERSATION);
+    await accepted(restarted, wakeBody(due, { conversation_id: CONVERSATION, message: 'intent-1 was completed.' }));
+    const turns = await settledTurns(restarted, CONVERSATION);
     assert.deepEqual(
       turns.map(({ status }) => status),
       ['done', 'done'],
     );
   });
 
-  test('is parked once, and the turn ends, when Neo is killed before it is told that it was', async (t) => {
+  test('is parked once, and the turn ends, when Neo is killed before it learns of the parking', async (t) => {
     const { executor, start } = await setUp(t);
     const neo = await start();
     executor.misbehave = (request) => request.url?.endsWith('/park') ?? false;

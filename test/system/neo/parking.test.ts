@@ -19,7 +19,7 @@ const nightCall = (callId?: string) => testCall(callId, { ...TURN, origin: 'chro
 
 async function setUp(t: TestContext, options: Partial<DelegateOptions> = {}) {
   const executor = await startStandInExecutor();
-  const told: (GateNotice & { conversation: string })[] = [];
+  const notices: (GateNotice & { conversation: string })[] = [];
   const evidence: ContextPiece[] = [{ from: 'person', text: 'Bob gets 3' }];
   const approvers = createApprovers(systemClock);
   const newLink = () =>
@@ -40,23 +40,26 @@ async function setUp(t: TestContext, options: Partial<DelegateOptions> = {}) {
     await executor.stop();
     await link.close();
   });
-  return { executor, approvers, link, newLink, told, evidence };
+  return { executor, approvers, link, newLink, notices, evidence };
 }
 
-const states = (told: readonly ToolNotice[]) =>
-  told.flatMap((notice) => (notice.type === 'gate' ? [`${notice.gate.node_id} ${notice.gate.state}`] : []));
+const states = (notices: readonly ToolNotice[]) =>
+  notices.flatMap((notice) => (notice.type === 'gate' ? [`${notice.gate.node_id} ${notice.gate.state}`] : []));
 
-test("an alarm's turn that finds nobody parks its task and is told to end, and nothing is denied", async (t) => {
+test("an alarm's turn without a listening client parks its task and ends on request, and nothing is denied", async (t) => {
   const { executor, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   const call = nightCall();
   const answer = await link.delegate('pay Bob', call);
   assert.equal(answer.isError, false);
-  const words = textOf(answer);
-  assert.match(words, /^Intent intent-1 is still pending \(awaiting_approval\)\. It is neither done nor cancelled/);
-  assert.match(words, /waits for an answer to: Pay Bob 3\?/);
-  assert.match(words, /An alarm wakes you in this conversation/);
-  assert.match(words, /Do not hand the task over again.*End this turn now/);
+  const answerText = textOf(answer);
+  assert.match(
+    answerText,
+    /^Intent intent-1 is still pending \(awaiting_approval\)\. It is neither done nor cancelled/,
+  );
+  assert.match(answerText, /waits for an answer to: Pay Bob 3\?/);
+  assert.match(answerText, /An alarm wakes you in this conversation/);
+  assert.match(answerText, /Do not hand the task over again.*End this turn now/);
   const [intent] = executor.intents;
   assert.deepEqual([intent?.status, intent?.parkedIn, intent?.answers], ['awaiting_approval', CONVERSATION, []]);
   assert.deepEqual(states(call.notices), ['n1 asked']);
@@ -65,7 +68,7 @@ test("an alarm's turn that finds nobody parks its task and is told to end, and n
   assert.deepEqual(states(call.notices), ['n1 asked', 'n1 approved']);
 });
 
-test("who is behind a task, and what was said before it, goes with it; a person's task is theirs", async (t) => {
+test("a task carries its origin and the conversation before it; a person's task is theirs", async (t) => {
   const { executor, link, evidence } = await setUp(t);
   await link.delegate('look', testCall('call-1'));
   await link.delegate('look', nightCall('call-2'));
@@ -81,7 +84,7 @@ test("who is behind a task, and what was said before it, goes with it; a person'
   );
 });
 
-test("with somebody there an alarm's turn waits for them, and parks when they have left", async (t) => {
+test("with a listening client an alarm's turn waits for an answer, and parks when the client has left", async (t) => {
   const { executor, approvers, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   const leave = approvers.addStream(CONVERSATION);
@@ -90,12 +93,12 @@ test("with somebody there an alarm's turn waits for them, and parks when they ha
   await call.until(({ type }) => type === 'gate');
   assert.equal(executor.seen.includes(PARK), false);
   leave();
-  // The next look finds nobody; a change at the executor brings it about at once.
+  // The next query finds no client; a change at the executor triggers it at once.
   executor.flood(1);
   assert.match(textOf(await answer), /It is parked/);
 });
 
-test('a task that was over when it was to be parked is told as what it came to', async (t) => {
+test('a task that ended before it was parked is reported with its outcome', async (t) => {
   const { executor, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   executor.misbehave = (request) => {
@@ -109,7 +112,7 @@ test('a task that was over when it was to be parked is told as what it came to',
   assert.equal(executor.intents[0]?.parkedIn, undefined);
 });
 
-test('an executor that can wake nobody is not said to, and the turn ends all the same', async (t) => {
+test('an executor that cannot wake any agent is not described as able to, and the turn ends all the same', async (t) => {
   const { executor, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   executor.waking = false;
@@ -119,7 +122,7 @@ test('an executor that can wake nobody is not said to, and the turn ends all the
   assert.equal(executor.intents[0]?.status, 'awaiting_approval');
 });
 
-test('a call that is made again after a crash finds its task parked, says so at once, and makes no second one', async (t) => {
+test('a call that is repeated after a crash finds its task parked, says so at once, and makes no second one', async (t) => {
   const { executor, approvers, link, newLink } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   await link.delegate('pay Bob', nightCall());
@@ -135,7 +138,7 @@ test('a call that is made again after a crash finds its task parked, says so at 
   assert.equal(executor.intents.length, 1);
 });
 
-test('a lost answer to parking is asked for again', async (t) => {
+test('a lost answer to parking is requested again', async (t) => {
   const { executor, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   let lost = 0;
@@ -149,12 +152,12 @@ test('a lost answer to parking is asked for again', async (t) => {
   assert.deepEqual([lost, executor.seen.filter((at) => at === PARK).length], [1, 2]);
 });
 
-test('when the time for waiting is over any turn parks; an executor that cannot is still told of as pending', async (t) => {
+test('after the wait limit any turn parks; where the executor cannot park, the task is still reported as pending', async (t) => {
   const { executor, approvers, link, newLink } = await setUp(t, { waitMs: 50 });
   approvers.addStream(CONVERSATION);
   executor.course = () => ({ gates: [PAY] });
-  const words = textOf(await link.delegate('pay Bob', testCall('call-1')));
-  assert.match(words, /still pending after 0 minutes .*Pay Bob 3\?.*An alarm wakes you/s);
+  const answerText = textOf(await link.delegate('pay Bob', testCall('call-1')));
+  assert.match(answerText, /still pending after 0 minutes .*Pay Bob 3\?.*An alarm wakes you/s);
   assert.equal(executor.intents[0]?.parkedIn, CONVERSATION);
   executor.misbehave = (request, response) => {
     if (!request.url?.endsWith('/park')) return false;
@@ -166,7 +169,7 @@ test('when the time for waiting is over any turn parks; an executor that cannot 
   assert.doesNotMatch(other, /alarm/);
 });
 
-test('a task behind another one parks where nobody is there, and says what it waits for', async (t) => {
+test('a task behind another one parks without a client, and names the one that it waits for', async (t) => {
   const { executor, link } = await setUp(t);
   executor.course = () => ({ queuedBehind: 'intent-0' });
   const call = nightCall();
@@ -177,7 +180,7 @@ test('a task behind another one parks where nobody is there, and says what it wa
   );
 });
 
-test('a task behind one that waits for an approval says which call waits, and with which command it is answered', async (t) => {
+test('a task behind one that waits for an approval names the waiting call, and the command that answers it', async (t) => {
   const { executor, link, newLink } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   await link.delegate('pay Bob', nightCall());
@@ -191,7 +194,7 @@ test('a task behind one that waits for an approval says which call waits, and wi
   }
 });
 
-test('a turn that is cancelled calls its task off, also while it is being parked; one that has parked does not', async (t) => {
+test('a cancelled turn cancels its task, also while it is being parked; a parked turn does not', async (t) => {
   const { executor, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   const parked = nightCall('call-1');
@@ -209,42 +212,42 @@ test('a turn that is cancelled calls its task off, also while it is being parked
   assert.equal(executor.intents[1]?.status, 'cancelled');
 });
 
-test("in a person's turn nobody's silence calls the task off, and parks nothing", async (t) => {
+test("in a person's turn silence neither cancels the task nor parks it", async (t) => {
   const { executor, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   assert.match(textOf(await link.delegate('pay Bob', testCall())), /No approver was there/);
   assert.equal(executor.intents[0]?.parkedIn, undefined);
 });
 
-test('whoever begins to listen is told what waits, also what came up, or was answered, while no turn followed', async (t) => {
-  const { executor, link, newLink, told } = await setUp(t);
+test('a new client is shown the waiting questions, also those raised or answered while no turn followed', async (t) => {
+  const { executor, link, newLink, notices } = await setUp(t);
   executor.course = (prose) => ({ gates: [{ ...PAY, question: `${prose}?` }] });
   await link.delegate('pay Bob', nightCall('call-1'));
   const [first] = await link.openGates(CONVERSATION, signal);
   assert.deepEqual([first?.conversation_id, first?.question, first?.state], [CONVERSATION, 'pay Bob?', 'asked']);
   assert.deepEqual(await link.openGates('another', signal), []);
-  assert.equal(told.length, 0, 'it was told already');
+  assert.equal(notices.length, 0, 'it was notified already');
 
-  // Neo sleeps. The question is answered at the executor, and another one comes up.
+  // Neo sleeps. The question is answered at the executor, and another one is raised.
   const [intent] = executor.intents;
   intent!.pending = [];
   const fee = { ...PAY, nodeId: 'n2', question: 'And the fee?' };
   executor.ask(intent!, fee);
   assert.deepEqual(await link.openGates(undefined, signal), []);
   assert.deepEqual(
-    told.map(({ conversation, node_id, state }) => [conversation, node_id, state]),
+    notices.map(({ conversation, node_id, state }) => [conversation, node_id, state]),
     [[CONVERSATION, 'n2', 'asked']],
   );
-  const reborn = newLink();
-  assert.deepEqual(await reborn.openGates(CONVERSATION, signal), []);
-  assert.equal(told.length, 2);
-  await reborn.answer('intent-1', 'n2', signedTo(fee));
-  assert.deepEqual([intent?.status, told[2]?.state], ['completed', 'approved']);
+  const restarted = newLink();
+  assert.deepEqual(await restarted.openGates(CONVERSATION, signal), []);
+  assert.equal(notices.length, 2);
+  await restarted.answer('intent-1', 'n2', signedTo(fee));
+  assert.deepEqual([intent?.status, notices[2]?.state], ['completed', 'approved']);
   await assert.rejects(link.answer('intent-1', 'n2', signedTo(fee)), { code: 'conflict' });
   assert.deepEqual(await link.openGates(undefined, signal), []);
 });
 
-test('an executor that is away, or answers garbage, keeps nobody from listening', async (t) => {
+test('an executor that is away, or answers garbage, keeps no client from listening', async (t) => {
   const { executor, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   await link.delegate('pay Bob', nightCall());
@@ -258,21 +261,21 @@ test('an executor that is away, or answers garbage, keeps nobody from listening'
   await executor.start();
 });
 
-test('a gate that is too long to be shown is told to nobody; whoever has seen it elsewhere can answer it', async (t) => {
-  const { executor, newLink, told, link } = await setUp(t);
+test('a gate that is too long to be shown is sent to no client; an approver who has seen it elsewhere can answer it', async (t) => {
+  const { executor, newLink, notices, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   await link.delegate('pay Bob', nightCall());
   const [intent] = executor.intents;
   const long = { ...PAY, nodeId: 'n2', args: JSON.stringify({ to: 'x'.repeat(300_000) }) };
   intent!.pending = [long];
-  const reborn = newLink();
-  assert.deepEqual(await reborn.openGates(CONVERSATION, signal), []);
-  assert.deepEqual(told, []);
-  await reborn.answer('intent-1', 'n2', signedTo(long));
+  const restarted = newLink();
+  assert.deepEqual(await restarted.openGates(CONVERSATION, signal), []);
+  assert.deepEqual(notices, []);
+  await restarted.answer('intent-1', 'n2', signedTo(long));
 });
 
-test('a question that a turn follows is not told twice by whoever begins to listen', async (t) => {
-  const { executor, approvers, link, told } = await setUp(t);
+test('a new client does not repeat a question that a turn already follows', async (t) => {
+  const { executor, approvers, link, notices } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
   approvers.addStream(CONVERSATION);
   const call = testCall();

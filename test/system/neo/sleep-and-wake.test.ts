@@ -16,7 +16,7 @@ import { eventually } from '../../support/eventually.ts';
 import { startInstallation } from '../../support/installation.ts';
 
 const LIMIT_MS = 60_000;
-/** The shortest that a machine can be told to stay awake without a turn. */
+/** The shortest time for which a machine can stay awake without a turn. */
 const IDLE_SECONDS = 10;
 const CONVERSATION = 'the-release';
 const CODE = 'RX-7741-QUOKKA';
@@ -25,21 +25,23 @@ const IN_THE_FILE = 'ship build 20261122.4 to the canaries';
 const resultsIn = ({ messages }: EndpointBody) => messages.filter(({ role }) => role === 'tool').map((m) => m.content);
 
 /**
- * A model that does what a turn asks for: it sets an alarm when a person asks, and reads and recalls when it is woken.
+ * A model that does the work of a turn: it sets an alarm when a person asks, and reads and recalls when it is woken.
  */
 const agent: Script = (response, request) => {
   const { body } = request;
   const last = body.messages.at(-1)!;
-  const said = body.messages.findLast(({ role }) => role === 'user')!.content;
+  const prompt = body.messages.findLast(({ role }) => role === 'user')!.content;
   if (body.model === 'cheap') {
     const fact = { kind: 'fact', text: `The release code is ${CODE}.`, salience: 0.9 };
-    return saying(JSON.stringify({ memories: said.includes(CODE) ? [fact] : [] }))(response, request);
+    return saying(JSON.stringify({ memories: prompt.includes(CODE) ? [fact] : [] }))(response, request);
   }
   if (last.role === 'tool') {
-    const words = said.includes('Set yourself an alarm') ? 'It is set.' : `I report: ${resultsIn(body).join(' | ')}`;
-    return saying(words)(response, request);
+    const replyText = prompt.includes('Set yourself an alarm')
+      ? 'It is set.'
+      : `I report: ${resultsIn(body).join(' | ')}`;
+    return saying(replyText)(response, request);
   }
-  if (said.includes('Set yourself an alarm')) {
+  if (prompt.includes('Set yourself an alarm')) {
     const args = {
       kind: 'once',
       delay_seconds: IDLE_SECONDS + 6,
@@ -54,7 +56,7 @@ const agent: Script = (response, request) => {
   )(response, request);
 };
 
-test('Neo sets an alarm with its own tool, sleeps, is woken, reads a file, recalls what it was told, and reports', async (t) => {
+test('Neo sets an alarm with its own tool, sleeps, is woken, reads a file, recalls a fact, and reports', async (t) => {
   const endpoint = await modelEndpoint(t, agent);
   const installation = await startInstallation(t);
   const { home, label, secrets, chronos, router, client } = installation;
@@ -96,7 +98,7 @@ test('Neo sets an alarm with its own tool, sleeps, is woken, reads a file, recal
   const own = (await alarms()).find(({ wake_message }) => wake_message.startsWith('Read plan.txt'))!;
   await eventually('Neo sleeps', asleep, LIMIT_MS);
   const before = endpoint.requests.length;
-  await eventually('its alarm has rung', async () => (await client.getAlarm(own.id)).status === 'fired', LIMIT_MS);
+  await eventually('its alarm has fired', async () => (await client.getAlarm(own.id)).status === 'fired', LIMIT_MS);
   await eventually(
     'the woken turn has asked twice',
     () => endpoint.requests.filter(({ body }) => body.model === 'smart').length >= 4,

@@ -22,7 +22,7 @@ const runs = (pid: number) => birthOf(pid) !== undefined;
 
 const hanging: Script = () => {};
 
-test('a manifest that is wrong, or tools that are not those it declares, end Neo; the turns wait for the next one', async (t) => {
+test('a wrong manifest, or tools that differ from its declarations, end Neo; the turns wait for the next one', async (t) => {
   const dataDir = temporaryFolder(t);
   const endpoint = await modelEndpoint(t, hanging, saying('It is done.'));
   const model = { NEO_MODEL: 'm', NEO_MODEL_BASE_URL: endpoint.baseUrl };
@@ -36,14 +36,14 @@ test('a manifest that is wrong, or tools that are not those it declares, end Neo
   const drifted = manifestWith(dataDir, 'ledger', 'ledger-server.ts', [join(dataDir, 'ledger.txt')], {
     tools: [{ name: 'enter' }, { name: 'erase' }],
   });
-  for (const [manifest, words] of [
+  for (const [manifest, message] of [
     [broken, /broken\.json.*3/s],
     [drifted, /server "ledger".*(?:look|erase)/s],
   ] as const) {
-    // A model that calls tools, and none.
+    // A model that calls tools, and one that calls none.
     for (const settings of [model, {}]) {
       await assert.rejects(neoChild(dataDir, { ...settings, NEO_MANIFEST: manifest }), (error: Error) => {
-        assert.match(error.message, words);
+        assert.match(error.message, message);
         assert.doesNotMatch(error.message, /neo is ready/);
         return true;
       });
@@ -57,7 +57,7 @@ test('a manifest that is wrong, or tools that are not those it declares, end Neo
   assert.deepEqual([turn?.status, turn?.reply], ['done', 'It is done.']);
 });
 
-test('a server that never comes up keeps nobody from being heard, and a stop does not wait for it', async (t) => {
+test('a server that never starts keeps no message from being answered, and a stop does not wait for it', async (t) => {
   const dataDir = temporaryFolder(t);
   const endpoint = await modelEndpoint(t, saying('never'));
   const mute = join(dataDir, 'mute.mjs');
@@ -79,10 +79,10 @@ test('a server that never comes up keeps nobody from being heard, and a stop doe
   assert.equal(await neo.end('SIGTERM'), 0);
   assert.equal(endpoint.requests.length, 0);
   const pid = Number(readFileSync(pidFile, 'utf8'));
-  assert.equal(runs(pid), false, 'the server was left behind');
+  assert.equal(runs(pid), false, 'the server is still running');
 });
 
-test('those who follow a conversation see each call begin and end, and a failed model in the end', async (t) => {
+test('the followers of a conversation see each call begin and end, and a failed model in the end', async (t) => {
   const dataDir = temporaryFolder(t);
   const endpoint = await modelEndpoint(
     t,

@@ -20,14 +20,14 @@ import { createMarketServer } from './market-server.ts';
 
 const SERVER = fileURLToPath(new URL('./market-server.ts', import.meta.url));
 
-/** What the manifest of these tests says of the market's tools: the word that lets the model have the natural ones. */
+/** The manifest of these tests: the entry that gives the natural tools of the market to the model. */
 const CLASSES: Readonly<Record<string, object>> = {
   ...{ get_price: { side_effect_class: 'read' }, simulate_transfer: { side_effect_class: 'read' } },
   ...{ note: { surface: 'natural' }, fail: { surface: 'natural' }, die: { surface: 'natural' } },
   ...{ draw: { surface: 'natural' }, tidy_up: { side_effect_class: 'read' }, transfer_coins: {} },
   ...{ ApproveSpender: {}, wipe_everything: {} },
 };
-const DECLARED = Object.entries(CLASSES).map(([name, said]) => ({ name, ...said }));
+const DECLARED = Object.entries(CLASSES).map(([name, fields]) => ({ name, ...fields }));
 
 type Bench = { folder: string; manifest: string; calls: () => string[]; options: Parameters<typeof spawnTools>[0] };
 
@@ -67,7 +67,7 @@ const delegate = async () => textAnswer('handed over');
 const recall = async (query: string | undefined) => `remembered: ${query ?? 'everything'}`;
 
 describe('the tool surface over a server on stdio', () => {
-  test('shows natural tools by name, then core_execute and memory_recall where there is something behind them', async (t) => {
+  test('shows natural tools by name, then core_execute and memory_recall where they have a backend', async (t) => {
     const own = bench(t, {});
     assert.deepEqual(namesOf(await spawned(t, own)), NATURAL);
     const whole = await spawned(t, own, { delegate, recall });
@@ -77,7 +77,7 @@ describe('the tool surface over a server on stdio', () => {
     assert.deepEqual(schema?.parameters.required, ['thing']);
   });
 
-  test('hides what escalates and says why; a hint of the server makes that stricter, never looser', async (t) => {
+  test('hides escalated tools and gives the reason; a hint of the server makes the class stricter, never looser', async (t) => {
     const surface = await spawned(t, bench(t, {}), { delegate });
     const { escalate, escalated } = surface.describe();
     assert.deepEqual(escalate, ['m__ApproveSpender', 'm__tidy_up', 'm__transfer_coins', 'm__wipe_everything']);
@@ -87,7 +87,7 @@ describe('the tool surface over a server on stdio', () => {
     assert.equal(escalated[2]?.uri, 'matrix://tool/mcp/m/transfer_coins@3.2.1');
   });
 
-  test('a tool that the manifest does not vouch for is kept from the model, whatever its name and its server say', async (t) => {
+  test('a tool that the manifest does not classify is hidden from the model, whatever its name and its server say', async (t) => {
     const surface = await spawned(t, bench(t, { tools: undefined }), { delegate });
     assert.deepEqual(namesOf(surface), ['core_execute']);
     const { escalated } = surface.describe();
@@ -98,7 +98,7 @@ describe('the tool surface over a server on stdio', () => {
     assert.match(textOf(answer), /cannot be called directly/);
   });
 
-  test('takes the word of the manifest before names and hints', async (t) => {
+  test('prefers the manifest to names and hints', async (t) => {
     const names = [...['get_price', 'transfer_coins', 'ApproveSpender', 'simulate_transfer'], 'wipe_everything'];
     const surfaces: Record<string, string> = { get_price: 'escalate', transfer_coins: 'natural', tidy_up: 'natural' };
     const tools = [...names, 'tidy_up', 'note', 'fail', 'die', 'draw'].map((name) => ({
@@ -112,15 +112,15 @@ describe('the tool surface over a server on stdio', () => {
     assert.match(warnings.join(), /m\/transfer_coins is natural by its manifest although .*is not pinned/);
   });
 
-  test('takes more patterns from the configuration, and keeps its own', async (t) => {
+  test('accepts more patterns from the configuration, and keeps its own', async (t) => {
     const surface = await spawned(t, bench(t, {}, { NEO_ESCALATE_PATTERNS: 'Price, draw' }));
     const { escalate } = surface.describe();
     const before = ['m__ApproveSpender', 'm__tidy_up', 'm__transfer_coins', 'm__wipe_everything'];
-    // "surface": "natural" in the manifest, as `draw` has it, is the last word.
+    // `"surface": "natural"` in the manifest, as `draw` has it, takes precedence.
     assert.deepEqual(escalate, [...before, 'm__get_price'].sort());
   });
 
-  test('makes calls, and gives failures of a tool to the model', async (t) => {
+  test('makes calls, and returns failures of a tool to the model', async (t) => {
     const surface = await spawned(t, bench(t, {}));
     const price = await surface.dispatch('m__get_price', { thing: 'tea' }, testCall());
     assert.deepEqual(price, { content: [{ type: 'text', text: 'tea costs 3' }], isError: false });
@@ -139,7 +139,7 @@ describe('the tool surface over a server on stdio', () => {
     }
   });
 
-  test('answers unknown and escalated names in-band, and calls nothing for them', async (t) => {
+  test('answers unknown and escalated names in-band, and makes no call for them', async (t) => {
     const own = bench(t, {});
     const surface = await spawned(t, own, { delegate });
     const names = ['transfer_coins', 'm__Get_price', 'm.get_price', '', 'memory_recall', '__proto__', 'constructor'];
@@ -153,7 +153,7 @@ describe('the tool surface over a server on stdio', () => {
     assert.deepEqual(own.calls(), []);
   });
 
-  test('says of an escalated tool when nothing stands behind core_execute', async (t) => {
+  test('reports an escalated tool when core_execute has no backend', async (t) => {
     const surface = await spawned(t, bench(t, {}));
     const hidden = await surface.dispatch('m__transfer_coins', {}, testCall());
     assert.match(textOf(hidden), /use core_execute, which needs an executor/);
@@ -161,7 +161,7 @@ describe('the tool surface over a server on stdio', () => {
     assert.match(textOf(core), /unknown tool "core_execute"/);
   });
 
-  test('keeps to what the skill at work lists, by URI or by name', async (t) => {
+  test('obeys the list of the active skill, by URI or by name', async (t) => {
     const own = bench(t, {});
     const surface = await spawned(t, own, { recall });
     const limit = new Set(['matrix://tool/mcp/m/get_price@3.2.1', 'm__note', 'm__transfer_coins']);
@@ -174,7 +174,7 @@ describe('the tool surface over a server on stdio', () => {
     assert.deepEqual(own.calls(), ['note']);
   });
 
-  test('tells a call whose server died from one that failed, and lives on', async (t) => {
+  test('distinguishes a call whose server died from one that failed, and continues', async (t) => {
     const surface = await spawned(t, bench(t, {}));
     await assert.rejects(surface.dispatch('m__die', {}, testCall()), (thrown) => {
       assert.ok(thrown instanceof ToolFailure);
@@ -182,11 +182,11 @@ describe('the tool surface over a server on stdio', () => {
       return true;
     });
     assert.match(surface.warnings().join(), /"m"/);
-    const gone = await surface.dispatch('core_execute', { intent: 'x' }, testCall());
-    assert.equal(gone.isError, true);
+    const missing = await surface.dispatch('core_execute', { intent: 'x' }, testCall());
+    assert.equal(missing.isError, true);
   });
 
-  test('knows which calls may be made twice', async (t) => {
+  test('knows which calls may be repeated', async (t) => {
     const surface = await spawned(t, bench(t, {}), { delegate, recall });
     const twice = ['m__get_price', 'm__note', 'core_execute', 'memory_recall'].map((name) => surface.repeatable(name));
     assert.deepEqual(twice, [true, true, true, true]);
@@ -194,14 +194,14 @@ describe('the tool surface over a server on stdio', () => {
     assert.deepEqual(once, [false, false, false]);
   });
 
-  test('gives up with the reason of the signal', async (t) => {
+  test('aborts with the reason of the signal', async (t) => {
     const surface = await spawned(t, bench(t, {}), { recall: () => new Promise(() => {}) });
     const call = testCall();
     call.abort(new Error('enough'));
     await assert.rejects(surface.dispatch('m__note', {}, call), /enough/);
   });
 
-  test('hands tasks over and searches the memory, and refuses arguments that cannot be meant', async (t) => {
+  test('submits tasks and searches the memory, and refuses invalid arguments', async (t) => {
     const given: string[] = [];
     const surface = await spawned(t, bench(t, {}), {
       recall,
@@ -223,15 +223,15 @@ describe('the tool surface over a server on stdio', () => {
       ['memory_recall', { query: 7 }, /query must be a string/],
       ['memory_recall', { query: 'x'.repeat(5000) }, /at most 4096/],
     ];
-    for (const [name, args, words] of wrong) {
+    for (const [name, args, message] of wrong) {
       const answer = await surface.dispatch(name, args, testCall());
       assert.equal(answer.isError, true);
-      assert.match(textOf(answer), words);
+      assert.match(textOf(answer), message);
     }
     assert.deepEqual(given, ['c9: pay Bob']);
   });
 
-  test('a memory that cannot be searched is a failure that may be repeated', async (t) => {
+  test('a memory that cannot be searched is a failure that may be retried', async (t) => {
     const surface = await spawned(t, bench(t, {}), { recall: () => Promise.reject(new Error('disk full')) });
     await assert.rejects(surface.dispatch('memory_recall', {}, testCall()), {
       name: 'ToolFailure',
@@ -251,13 +251,13 @@ describe('the tool surface over a server on stdio', () => {
     assert.match(surface.describe().warnings.join(), /"broken".*no-such-program-anywhere/s);
   });
 
-  test('a manifest that is wrong stops the start with file and line, and starts nothing', async (t) => {
+  test('a wrong manifest stops the start with file and line, and starts nothing', async (t) => {
     const own = bench(t, { tools: [{ name: 'get_price', surface: 'naturally' }] });
     await assert.rejects(spawnTools(own.options), { code: 'invalid_request', message: /agent\.json:1:\d+: .*surface/ });
     assert.deepEqual(own.calls(), []);
   });
 
-  test('tools that are not those that were pinned stop the start; pinning them anew lets it go on', async (t) => {
+  test('tools that differ from the pinned ones stop the start; pinning them again permits it', async (t) => {
     const own = bench(t, {});
     const { config } = own.options;
     const pins = { ...own.options, config: { ...config, manifest: { path: own.manifest } } };
@@ -268,7 +268,7 @@ describe('the tool surface over a server on stdio', () => {
     lock.servers.m.note = '0'.repeat(64);
     lock.servers.m.gone = '1'.repeat(64);
     writeFileSync(first.file, JSON.stringify(lock));
-    // The files are compared before a server is started, and the live tools after that.
+    // The files are compared before a server starts, and the live tools after that.
     await assert.rejects(spawnTools(own.options), { code: 'conflict', message: /"gone" is pinned and not declared/ });
     const { gone: _, ...known } = lock.servers.m;
     writeFileSync(first.file, JSON.stringify({ ...lock, servers: { m: known } }));
@@ -282,7 +282,7 @@ describe('the tool surface over a server on stdio', () => {
     await spawned(t, own);
   });
 
-  test('without a manifest there are only the functions of its own', async (t) => {
+  test('without a manifest only its own functions exist', async (t) => {
     const own = bench(t, {}, { NEO_MANIFEST: 'none' });
     assert.deepEqual(namesOf(await spawned(t, own, { delegate, recall })), ['core_execute', 'memory_recall']);
   });

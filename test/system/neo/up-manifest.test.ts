@@ -11,7 +11,7 @@ import { manifestWith } from './manifests.ts';
 
 const run = promisify(execFile);
 
-test('"reveille up" hands on to Neo what its manifest refers to, and starts nothing with a manifest that is wrong', async (t) => {
+test('"reveille up" passes the manifest\'s references to Neo, and starts nothing with a wrong manifest', async (t) => {
   const home = temporaryFolder(t);
   const endpoint = await modelEndpoint(t, saying('Here I am.'));
   const manifest = manifestWith(home, 'ledger', 'ledger-server.ts', [join(home, 'ledger.txt')], {
@@ -32,8 +32,8 @@ test('"reveille up" hands on to Neo what its manifest refers to, and starts noth
   assert.deepEqual(names, ['ledger__enter', 'ledger__look', 'core_execute', 'memory_recall']);
 
   manifestWith(home, 'ledger', 'ledger-server.ts', [join(home, 'ledger.txt')], { tools: [{ name: 'erase' }] });
-  const toPerson = run(process.execPath, [PROGRAM, 'up', '--once'], { env });
-  await assert.rejects(toPerson, (error: Error & { stdout: string; stderr: string }) => {
+  const upRun = run(process.execPath, [PROGRAM, 'up', '--once'], { env });
+  await assert.rejects(upRun, (error: Error & { stdout: string; stderr: string }) => {
     for (const name of ['enter', 'look']) assert.ok(error.stderr.includes(`"${name}" is not declared in the manifest`));
     assert.match(error.stderr, /the wake was not accepted: .*"erase" is declared in the manifest/);
     return true;

@@ -12,7 +12,7 @@ const NOTIFY = `/org/freedesktop/Notifications ${NAME}.Notify`;
 
 const message: Message = {
   ...{ id: 'ntf_1', kinds: ['approvals'], at: 0, about: {}, links: [] },
-  // Quotes, markup and a word that could be taken for a type or an option must come through as they are.
+  // Quotes, markup and a word that looks like a type or an option must arrive unchanged.
   title: `@as [] "it's" -- --dest x`,
   text: 'alice → bob <b>5,000.00</b> & "more"\nuint32 7',
 };
@@ -37,7 +37,7 @@ function notified(body: Buffer) {
   return { app: text(), replaces: number(), icon: text(), title: text(), text: text() };
 }
 
-test('a message is shown on a real session bus, word for word, and a desktop that refuses is tried again', async (t) => {
+test('a message is shown on a real session bus, verbatim, and a desktop that refuses is retried', async (t) => {
   if (lacks(t, ['dbus-daemon', 'gdbus'])) return;
   const socket = await startBus(t);
   const answers = new Map<string, BusAnswer>([[NOTIFY, { u: 7 }]]);
@@ -60,7 +60,7 @@ test('a message is shown on a real session bus, word for word, and a desktop tha
   assert.equal((await desktop.tell({}, message, tools)).result, 'later');
 });
 
-test('without a session there is no desktop, and a bus that is no local socket is none', () => {
+test('without a session there is no desktop, and a bus without a local socket is not used', () => {
   assert.match(noDesktop('linux', { DISPLAY: ':0', XDG_RUNTIME_DIR: '/nowhere' })!, /there is no session bus/);
   assert.match(
     noDesktop('linux', { DISPLAY: ':0', DBUS_SESSION_BUS_ADDRESS: 'tcp:host=x,port=1' })!,
@@ -68,10 +68,10 @@ test('without a session there is no desktop, and a bus that is no local socket i
   );
 });
 
-test('on macOS and Windows the words are arguments or variables, and never part of a script', () => {
+test('on macOS and Windows the texts are arguments or variables, and never part of a script', () => {
   const mac = desktopCommand(message, 'darwin', {});
   assert.deepEqual(mac.command.slice(-2), [message.title, message.text]);
-  assert.ok(mac.command.slice(0, -2).every((word) => !word.includes('alice')));
+  assert.ok(mac.command.slice(0, -2).every((arg) => !arg.includes('alice')));
   const windows = desktopCommand(message, 'win32', { SystemRoot: 'C:\\Windows' });
   assert.deepEqual(windows.more, { REVEILLE_TITLE: message.title, REVEILLE_TEXT: message.text });
   const script = Buffer.from(windows.command.at(-1)!, 'base64').toString('utf16le');

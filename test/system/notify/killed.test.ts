@@ -10,35 +10,40 @@ import { startStandInNtfy } from '../../support/stand-ins/ntfy.ts';
 import { sharedOwner } from '../../support/temporary.ts';
 
 const shared = sharedOwner();
-let house: Installation;
+let installation: Installation;
 let executor: StandInExecutor;
 
 before(async () => {
-  house = await startInstallation(shared);
+  installation = await startInstallation(shared);
   const agent = await startAgent(shared);
-  await house.run('machine', 'put', '--provider', 'http', '--url', agent.url);
+  await installation.run('machine', 'put', '--provider', 'http', '--url', agent.url);
   executor = await startStandInExecutor();
   shared.after(() => executor.stop());
 });
 after(() => shared.end());
 
-/** Sets alarms that ring in a second. */
-async function ring(names: readonly string[]): Promise<void> {
+/** Sets alarms that fire in a second. */
+async function setAlarms(names: readonly string[]): Promise<void> {
   for (const label of names)
-    await house.client.createAlarm({ kind: 'once', delay_seconds: 1, label, wake_message: `I look after ${label}.` });
+    await installation.client.createAlarm({
+      kind: 'once',
+      delay_seconds: 1,
+      label,
+      wake_message: `I look after ${label}.`,
+    });
 }
 
 const names = (from: string, count: number) => Array.from({ length: count }, (_, n) => `${from} ${n}`);
 
-test('a notifier that is killed again and again, before a receiver that fails, loses nothing and tells nothing twice', async (t) => {
+test('a notifier that is killed repeatedly, with a failing receiver, loses nothing and repeats no finished notification', async (t) => {
   const dice = diceOf(t);
   const ntfy = await startStandInNtfy(t, 'tk_of_the_phone');
-  await house.run(
+  await installation.run(
     ...['notify', 'add', 'ntfy', '--server', ntfy.url, '--topic', 'ada', '--token', 'tk_of_the_phone'],
     ...['--allow-private', '--about', 'all'],
   );
   const env = { NEO_EXECUTOR_URL: executor.url, NEO_EXECUTOR_TOKEN: executor.token };
-  const start = () => stayingReveille(t, house.home.path, ['notifier', '--json'], { env });
+  const start = () => stayingReveille(t, installation.home.path, ['notifier', '--json'], { env });
   let notifier = start();
   await notifier.until(({ stdout }) => stdout.includes('"system":"notifier"'));
   executor.course = () => ({
@@ -48,13 +53,13 @@ test('a notifier that is killed again and again, before a receiver that fails, l
     method: 'POST',
     headers: {
       ...{ authorization: `Bearer ${executor.token}`, 'content-type': 'application/json' },
-      'x-matrix-user': `${house.label}`,
+      'x-matrix-user': `${installation.label}`,
     },
     body: JSON.stringify({ prose: 'Pay bob', idempotency_key: 'pay-bob' }),
   });
   const unanswered: ServerResponse[] = [];
   let fails = 0;
-  // A third of the posts is taken in and never answered, a sixth refused, a sixth cut off before it was read.
+  // A third of the posts is accepted and never answered, a sixth refused, a sixth disconnected before it was read.
   ntfy.misbehave = (response, when) => {
     const face = dice(6);
     if (when === 'arrived' && face === 0) {
@@ -72,25 +77,25 @@ test('a notifier that is killed again and again, before a receiver that fails, l
     return true;
   };
   for (let kill = 0; kill < 3; kill++) {
-    await ring(names(`round ${kill}`, 3));
+    await setAlarms(names(`round ${kill}`, 3));
     const [posts, before] = [ntfy.published.length, unanswered.length];
-    // In the middle of a post that was taken in and not acknowledged, where there is one.
-    await eventually('something is told', () => unanswered.length > before || ntfy.published.length > posts + 2);
+    // During a post that was accepted and not acknowledged, where there is one.
+    await eventually('a notice arrives', () => unanswered.length > before || ntfy.published.length > posts + 2);
     await notifier.end('SIGKILL');
     notifier = start();
   }
   ntfy.misbehave = undefined;
   for (const response of unanswered) response.destroy();
-  const rung = [0, 1, 2].flatMap((kill) => names(`round ${kill}`, 3)).map((label) => `Rang: ${label}`);
-  const wanted = [...rung, 'Approve? ledger/transfer'].sort();
-  await eventually('all is told', () => ntfy.shown().length >= wanted.length);
-  await eventually('and nothing waits any more', async () => {
-    const [channel] = (await house.run('notify', 'list', '--json')).trim().split('\n');
+  const titles = [0, 1, 2].flatMap((kill) => names(`round ${kill}`, 3)).map((label) => `Rang: ${label}`);
+  const wanted = [...titles, 'Approve? ledger/transfer'].sort();
+  await eventually('all notifications are delivered', () => ntfy.shown().length >= wanted.length);
+  await eventually('no wake waits', async () => {
+    const [channel] = (await installation.run('notify', 'list', '--json')).trim().split('\n');
     return JSON.parse(channel!).waiting === 0;
   });
   const repeated = ntfy.published.length - ntfy.shown().length;
   t.diagnostic(
-    `3 kills, ${unanswered.length} posts unanswered, ${fails} failed: ${wanted.length} told, ${repeated} repetitions`,
+    `3 kills, ${unanswered.length} posts unanswered, ${fails} failed: ${wanted.length} notified, ${repeated} repetitions`,
   );
   assert.deepEqual(
     ntfy

@@ -1,5 +1,5 @@
 /**
- * What `npm pack` alone gives: installed into an empty folder with an empty home, without a registry and without
+ * The package of `npm pack` alone: installed into an empty folder with an empty home, without a registry and without
  * scripts. Its commands, and its exports as programs import them.
  */
 import assert from 'node:assert/strict';
@@ -18,10 +18,10 @@ import { sharedOwner, temporaryFolder } from '../../support/temporary.ts';
 const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '..', '..', '..');
 const LIBRARIES = join(ROOT, 'node_modules');
-/** Unpacked, with everything that comes along. */
+/** Unpacked, with all dependencies. */
 const LIMIT_BYTES = 17_000_000;
 
-/** Each export as its own page shows it, with the types that somebody would name. */
+/** Each export as its own page shows it, with its named types. */
 const CONSUMER = `
 import { ReveilleError, VERSION } from 'reveille';
 import type { AlarmView, ChatRequest, FireView, IntentReceipt } from 'reveille';
@@ -76,9 +76,9 @@ before(async () => {
 after(() => owner.end());
 
 /** Runs the installed command with this Node. */
-function reveille(...words: string[]) {
+function reveille(...cliArgs: string[]) {
   const { folder, env, program } = installed;
-  return run(process.execPath, [program, ...words], { cwd: folder, env });
+  return run(process.execPath, [program, ...cliArgs], { cwd: folder, env });
 }
 
 /** A script beside the installation, which imports as any program there would. */
@@ -87,7 +87,7 @@ function script(source: string) {
   return run(process.execPath, ['--input-type=module', '--eval', source], { cwd: folder, env });
 }
 
-test('everything that comes along stays under 17 MB, and no package of it has a script that npm would run', (t) => {
+test('the package and its dependencies stay under 17 MB, and none has a script that npm would run', (t) => {
   const { folder } = installed;
   const below = { cwd: join(folder, 'node_modules') };
   const files = globSync('**', { ...below, exclude: ['**/.cache/**'] }).map((name) => join(below.cwd, name));
@@ -100,36 +100,36 @@ test('everything that comes along stays under 17 MB, and no package of it has a 
   }
 });
 
-test('the manifest is that of the repository without what is for working on it', () => {
+test('the manifest equals that of the repository without its development fields', () => {
   const manifestIn = (folder: string) => JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
   const [ours, theirs] = [manifestIn(ROOT), manifestIn(join(installed.program, '..', '..'))];
   for (const field of ['name', 'version', 'description', 'license', 'type', 'engines', 'bin'])
     assert.deepEqual(theirs[field], ours[field], field);
   for (const field of ['private', 'scripts', 'devDependencies', 'allowScripts', 'overrides', 'repository'])
     assert.ok(!(field in theirs), field);
-  // What is carried is pinned; what is not, a binary for one system, is optional.
+  // Bundled dependencies are pinned; others, binaries for one system, are optional.
   assert.deepEqual(Object.keys(theirs.dependencies).sort(), [...theirs.bundleDependencies].sort());
   for (const version of Object.values({ ...theirs.dependencies, ...theirs.optionalDependencies }))
     assert.match(String(version), /^\d+\.\d+\.\d+$/);
 });
 
-test('the manual page comes along, where npm links it from', () => {
+test('the manual page is included, where npm links it from', () => {
   const root = join(installed.program, '..', '..');
   const { man } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   assert.match(readFileSync(join(root, man[0]), 'utf8'), /^\.TH REVEILLE 1 /);
 });
 
-test('npm calls the installation whole, and "npx reveille" answers with the version of package.json', async () => {
+test('npm reports a complete installation, and "npx reveille" answers with the version of package.json', async () => {
   const { folder, env } = installed;
   await run('npm', ['ls', '--all', '--offline'], { cwd: folder, env });
   const { stdout } = await run('npx', ['--no-install', 'reveille', '--version'], { cwd: folder, env });
   assert.equal(stdout, `${VERSION}\n`);
 });
 
-test('every module of ours finds what it imports, and every command has its help', async () => {
+test('every module of the package finds its imports, and every command has its help', async () => {
   const { program } = installed;
   const root = join(program, '..', '..');
-  // Programs of their own, which begin to work when they are loaded.
+  // Separate programs, which start to work when they are loaded.
   const threads = ['capabilities/git', 'capabilities/page-text', 'kit/sqlite/checkpoint'].map(
     (name) => `src/${name}-thread.js`,
   );
@@ -151,7 +151,7 @@ test('every module of ours finds what it imports, and every command has its help
   assert.ok(Number(stdout) > 60, `${stdout.trim()} commands`);
 });
 
-test('"npx reveille up --once --json" rings: an alarm starts the agent of the package, which answers', async (t) => {
+test('"npx reveille up --once --json" fires: an alarm starts the agent of the package, which answers', async (t) => {
   const { env } = installed;
   const home = temporaryFolder(t);
   const ports = { REVEILLE_HOME: home, CHRONOS_PORT: '0', ROUTER_PORT: '0', EXECUTOR_PORT: '0' };
@@ -161,12 +161,12 @@ test('"npx reveille up --once --json" rings: an alarm starts the agent of the pa
     env: { ...env, ...ports },
   });
   t.diagnostic(
-    `installed in ${installSeconds.toFixed(1)} s, rang ${secondsSince(started).toFixed(1)} s after "npx reveille up"`,
+    `installed in ${installSeconds.toFixed(1)} s, fired ${secondsSince(started).toFixed(1)} s after "npx reveille up"`,
   );
   assert.equal(stderr, '');
-  const ring = JSON.parse(stdout);
-  assert.ok(ring.lateness_ms >= 0 && ring.machine_start_ms > 0, stdout);
-  assert.match(ring.reply, /A timer woke me/);
+  const fired = JSON.parse(stdout);
+  assert.ok(fired.lateness_ms >= 0 && fired.machine_start_ms > 0, stdout);
+  assert.match(fired.reply, /A timer woke me/);
 });
 
 test('"mcp" and "chronometric" list their tools to an MCP client', async () => {
@@ -187,7 +187,7 @@ test('"mcp" and "chronometric" list their tools to an MCP client', async () => {
   ]);
 });
 
-test('"receipt verify" passes a receipt that holds and fails one of which something was removed', async (t) => {
+test('"receipt verify" passes a valid receipt and fails one with a removed entry', async (t) => {
   const textOf = (list: 'valid' | 'broken', wanted: string) =>
     readFileSync(join(ROOT, 'test', 'contract', 'receipt-vectors', `${list}.jsonl`), 'utf8')
       .trim()
@@ -206,31 +206,31 @@ test('"receipt verify" passes a receipt that holds and fails one of which someth
   });
 });
 
-test('on an older Node it says in one sentence which one it needs, before anything else', async (t) => {
+test('an older Node gets one sentence with the required version, before anything else', async (t) => {
   const { program, env } = installed;
   const older = join(temporaryFolder(t), 'older.cjs');
   writeFileSync(older, "Object.defineProperty(process.versions, 'node', { value: '20.20.2' });");
-  const withOlder = (...words: string[]) => run(process.execPath, ['--require', older, program, ...words], { env });
+  const withOlder = (...cliArgs: string[]) => run(process.execPath, ['--require', older, program, ...cliArgs], { env });
   await assert.rejects(withOlder('up'), ({ code, stdout, stderr }: Failed) => {
     assert.deepEqual([code, stdout], [1, '']);
     assert.match(stderr, /^reveille needs Node 24 or newer and this is Node 20\.20\.2: [^\n]+\n$/);
     return true;
   });
-  // A prompt goes on without the time.
+  // A prompt continues without the time.
   assert.equal((await withOlder('time', 'hook')).stdout, '');
 });
 
-test('the end-to-end walk of an alarm holds for the installed package', async () => {
+test('the end-to-end walk of an alarm passes with the installed package', async () => {
   const { env, program } = installed;
-  const walk = join(ROOT, 'test', 'end-to-end', 'alarm-walk.test.ts');
-  await run(process.execPath, ['--test-reporter=dot', walk], { env: { ...env, REVEILLE_TEST_PROGRAM: program } });
+  const walkTest = join(ROOT, 'test', 'end-to-end', 'alarm-walk.test.ts');
+  await run(process.execPath, ['--test-reporter=dot', walkTest], { env: { ...env, REVEILLE_TEST_PROGRAM: program } });
 });
 
 /** As a project with the strictest options would, in the folder of the installation. */
-async function compile(words: readonly string[]): Promise<void> {
+async function compile(cliArgs: readonly string[]): Promise<void> {
   const { folder, env } = installed;
   const options = ['--module', 'nodenext', '--target', 'es2024', '--types', 'node', '--strict'];
-  const flags = ['--ignoreConfig', ...options, '--exactOptionalPropertyTypes', ...words];
+  const flags = ['--ignoreConfig', ...options, '--exactOptionalPropertyTypes', ...cliArgs];
   await run(join(LIBRARIES, '.bin', 'tsc'), flags, { cwd: folder, env }).catch((failed: { stdout: string }) => {
     assert.fail(failed.stdout);
   });
@@ -238,16 +238,16 @@ async function compile(words: readonly string[]): Promise<void> {
 
 test('a TypeScript program compiles against the declarations and runs as JavaScript', async () => {
   const { folder, env } = installed;
-  // What somebody who uses them has beside the package: the libraries that the tools are for.
+  // The dependencies of a user of the package: the libraries that the tools are for.
   for (const name of ['ai', '@modelcontextprotocol', '@types', 'undici-types'])
     symlinkSync(join(LIBRARIES, name), join(folder, 'node_modules', name));
   writeFileSync(join(folder, 'package.json'), '{"type":"module","dependencies":{"reveille":"*"}}');
   writeFileSync(join(folder, 'program.ts'), CONSUMER);
-  // Those of other libraries are not ours to check; ours are, below.
+  // The declarations of other libraries are not checked; the package's own are, below.
   await compile(['--skipLibCheck', 'program.ts']);
   const { stdout } = await run(process.execPath, [join(folder, 'program.js')], { cwd: folder, env });
-  const { args, ...told } = JSON.parse(stdout);
-  assert.deepEqual(told, {
+  const { args, ...output } = JSON.parse(stdout);
+  assert.deepEqual(output, {
     version: VERSION,
     refused: 'unavailable',
     tools: ['alarm_set', 'alarm_list', 'alarm_cancel'],
@@ -269,14 +269,14 @@ test('every example of docs/guides/library.md compiles', async () => {
   await compile(['--skipLibCheck', ...files]);
 });
 
-test('our declarations hold by themselves, without skipLibCheck', async () => {
+test('the declarations of the package compile by themselves, without skipLibCheck', async () => {
   const names = ['reveille', 'reveille/client', 'reveille/verify', 'reveille/tools'];
   const lines = names.map((name, at) => `export * as part${at} from '${name}';\n`);
   writeFileSync(join(installed.folder, 'declarations.ts'), lines.join(''));
   await compile(['declarations.ts']);
 });
 
-test('what is not exported cannot be imported', async () => {
+test('a module outside the exports cannot be imported', async () => {
   const source = "await import('reveille/src/cli/run.js').catch(({ code }) => console.log(code));";
   assert.equal((await script(source)).stdout, 'ERR_PACKAGE_PATH_NOT_EXPORTED\n');
 });

@@ -24,9 +24,9 @@ before(async () => {
   shell = await startShell(owner, {
     home,
     env,
-    stay: (words, given) => {
-      if (STAYS.test(words.join(' '))) return world.stay(words, given, true);
-      return FOLLOWS.test(words.join(' ')) ? world.stay(words, given, false) : undefined;
+    stay: (args, given) => {
+      if (STAYS.test(args.join(' '))) return world.stay(args, given, true);
+      return FOLLOWS.test(args.join(' ')) ? world.stay(args, given, false) : undefined;
     },
   });
 });
@@ -92,9 +92,9 @@ test('every command of the documentation ends with the expected status', async (
 
 test('docs/start/first-alarm.md shows the output of "reveille up"', () => {
   const shown = /^Reveille [\s\S]*?^```/m.exec(readFileSync(join(ROOT, 'docs', 'start', 'first-alarm.md'), 'utf8'))![0];
-  const parts = [...shown.matchAll(/^ {2}(\w+) +\S.*? {2,}(\S.*)$/gm)].map(([, part, words]) => [part!, words!]);
+  const parts = [...shown.matchAll(/^ {2}(\w+) +\S.*? {2,}(\S.*)$/gm)].map(([, part, text]) => [part!, text!]);
   assert.equal(parts.length, 5);
-  for (const [part, words] of parts) assert.match(world.said, new RegExp(`^ {2}${part} .* {2}${words}$`, 'm'));
+  for (const [part, text] of parts) assert.match(world.output, new RegExp(`^ {2}${part} .* {2}${text}$`, 'm'));
 });
 
 test('the page of the HTTP API shows /chat in ten lines of Python and of TypeScript, which talk to the agent', async () => {

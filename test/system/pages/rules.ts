@@ -1,6 +1,6 @@
 /**
- * How the commands of the pages run in the test: values for placeholders, answers to questions, and the expected status.
- * A command without a rule runs unchanged.
+ * Rules for the commands of the pages in the test: values for placeholders, answers to questions, and the expected
+ * status. A command without a rule runs unchanged.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,7 +18,7 @@ export type Rule = {
   readonly after?: 'agents' | 'stop';
 };
 
-const and = (words: string) => (line: string) => `${line} ${words}`;
+const and = (suffix: string) => (line: string) => `${line} ${suffix}`;
 const once = <T>(make: (world: World) => Promise<T>) => {
   let made: Promise<T> | undefined;
   return (world: World) => (made ??= make(world));
@@ -57,8 +57,8 @@ const withId = (line: string, id: string) => line.replace(ID, id);
 async function ofFleet(line: string, world: World): Promise<string> {
   const ada = join(world.person, 'ada');
   const token = () => /rvs_\S+/.exec(readFileSync(join(world.work, 'submitter'), 'utf8'))![0];
-  const told = line.includes('submitter add') ? `${line} | tee ${world.work}/submitter` : line;
-  return told
+  const command = line.includes('submitter add') ? `${line} | tee ${world.work}/submitter` : line;
+  return command
     .replaceAll('8081', String(await executorPort(world)))
     .replaceAll('/srv/reveille', join(world.person, 'srv'))
     .replace(/(\w+)=\$\(openssl rand -hex 32\)/g, (_, name: keyof typeof secrets) => `${name}=${secrets[name]}`)
@@ -193,7 +193,7 @@ export const RULES: readonly Rule[] = [
     run: async (line, world) => {
       await world.json('machine', 'put', '--provider', 'claude', '--dir', '.');
       await world.newAlarm('--in', '1s');
-      const turn = await eventually('it has had a turn', () => world.json('machine', 'turns'));
+      const turn = await eventually('it has run a turn', () => world.json('machine', 'turns'));
       return line.replace('<fire id>', turn.fire_id);
     },
   },

@@ -10,7 +10,7 @@ import { type Outcome, reveille } from '../../support/command-line.ts';
 import { listening, type Owner, temporaryFolder } from '../../support/temporary.ts';
 
 /** A command of Reveille that the shell ran. */
-export type Ran = Outcome & { readonly words: readonly string[] };
+export type Ran = Outcome & { readonly args: readonly string[] };
 
 type Env = Readonly<Record<string, string>>;
 
@@ -19,7 +19,7 @@ export type ShellOptions = {
   readonly home: string;
   readonly env: Env;
   /** Runs a command that does not end by itself; `undefined` for all others. */
-  readonly stay: (words: readonly string[], env: Env) => Promise<Outcome> | undefined;
+  readonly stay: (args: readonly string[], env: Env) => Promise<Outcome> | undefined;
 };
 
 export type Shell = {
@@ -52,11 +52,11 @@ export async function startShell(owner: Owner, { home, env, stay }: ShellOptions
   let ran: Ran[] = [];
   const server = createServer(async (request, response) => {
     const call = request.url!;
-    const words = listOf(`${call}.words`);
+    const args = listOf(`${call}.words`);
     const given = Object.fromEntries(listOf(`${call}.env`).map((pair) => pair.split(/=(.*)/s) as [string, string]));
     const input = existsSync(`${call}.input`) ? readFileSync(`${call}.input`) : Buffer.alloc(0);
-    const outcome = await (stay(words, given) ?? reveille(home, words, { env: given, input }));
-    ran.push({ ...outcome, words });
+    const outcome = await (stay(args, given) ?? reveille(home, args, { env: given, input }));
+    ran.push({ ...outcome, args });
     for (const part of ['stdout', 'stderr', 'status'] as const) writeFileSync(`${call}.${part}`, String(outcome[part]));
     response.end();
   });

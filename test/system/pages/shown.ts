@@ -50,7 +50,7 @@ export function shownOnPages(): Shown[] {
 /** The examples at the end of the help of each command; pages of the site have them, too. */
 export async function shownInHelp(): Promise<Shown[]> {
   const commands = everyCommand(await outlineOf(buildProgram(process)));
-  return commands.flatMap(({ words, after }) =>
-    [...after.matchAll(/^ *\$ (.*)$/gm)].map(([, line]) => ({ at: `${words.join(' ')} --help`, commands: [line!] })),
+  return commands.flatMap(({ words: args, after }) =>
+    [...after.matchAll(/^ *\$ (.*)$/gm)].map(([, line]) => ({ at: `${args.join(' ')} --help`, commands: [line!] })),
   );
 }

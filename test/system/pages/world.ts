@@ -50,7 +50,7 @@ export class World {
   readonly #stack: ChildProcess;
   readonly #staying: ChildProcess[] = [];
   /** The output of "npm start". */
-  said = '';
+  output = '';
 
   private constructor(
     owner: Owner,
@@ -60,7 +60,7 @@ export class World {
     ({ person: this.person, home: this.home, work: this.work, env: this.env, ntfy: this.ntfy } = parts);
     this.#owner = owner;
     this.#stack = stack;
-    stack.stdout!.setEncoding('utf8').on('data', (text: string) => (this.said += text));
+    stack.stdout!.setEncoding('utf8').on('data', (text: string) => (this.output += text));
   }
 
   /** Starts the stack as README.md says: `npm start`. */
@@ -106,17 +106,17 @@ export class World {
   }
 
   /** Runs a command that must succeed. @returns its JSON output, one value for each line */
-  async lines(...words: string[]) {
-    const { status, stdout, stderr } = await reveille(this.home, [...words, '--json'], { env: this.env });
-    assert.equal(status, 0, `${words.join(' ')}: ${stderr}`);
+  async lines(...args: string[]) {
+    const { status, stdout, stderr } = await reveille(this.home, [...args, '--json'], { env: this.env });
+    assert.equal(status, 0, `${args.join(' ')}: ${stderr}`);
     return stdout
       .split('\n')
       .filter((line) => line !== '')
       .map((line) => JSON.parse(line));
   }
 
-  async json(...words: string[]) {
-    return (await this.lines(...words))[0];
+  async json(...args: string[]) {
+    return (await this.lines(...args))[0];
   }
 
   async newAlarm(...flags: string[]): Promise<string> {
@@ -156,14 +156,15 @@ export class World {
    *
    * @param stays whether it runs until the end of the test; otherwise it is interrupted as by Ctrl-C
    */
-  async stay(words: readonly string[], env: Readonly<Record<string, string>>, stays: boolean): Promise<Outcome> {
-    const child = spawn(process.execPath, [PROGRAM, ...words], { env, stdio: ['ignore', 'pipe', 'pipe'] });
+  async stay(args: readonly string[], env: Readonly<Record<string, string>>, stays: boolean): Promise<Outcome> {
+    const child = spawn(process.execPath, [PROGRAM, ...args], { env, stdio: ['ignore', 'pipe', 'pipe'] });
     const outcome: Outcome = { status: null, stdout: '', stderr: '' };
     child.stdout.setEncoding('utf8').on('data', (text: string) => (outcome.stdout += text));
     child.stderr.setEncoding('utf8').on('data', (text: string) => (outcome.stderr += text));
     this.#staying.push(child);
-    const said = () => (stays ? LISTENS.test(outcome.stdout + outcome.stderr) : outcome.stdout + outcome.stderr !== '');
-    await eventually(`${words.join(' ')} has begun`, () => said() || child.exitCode !== null, START_LIMIT_MS);
+    const hasOutput = () =>
+      stays ? LISTENS.test(outcome.stdout + outcome.stderr) : outcome.stdout + outcome.stderr !== '';
+    await eventually(`${args.join(' ')} has begun`, () => hasOutput() || child.exitCode !== null, START_LIMIT_MS);
     if (stays && child.exitCode === null) return { ...outcome, status: 0 };
     await ended(child, 'SIGINT');
     return { ...outcome, status: child.exitCode };
@@ -173,7 +174,7 @@ export class World {
     return this.#owner;
   }
 
-  /** Something that Neo remembers. */
+  /** An entry of Neo's memory. */
   async newMemory(): Promise<string> {
     const cortex = openCortex({ path: join(this.home, 'neo', 'cortex.db'), clock: systemClock });
     const memory = { kind: 'fact', text: 'The user lives in Ulm.', salience: 0.5 } as const;
@@ -182,7 +183,7 @@ export class World {
     return (await this.json('memory', 'list')).id;
   }
 
-  /** Whose agent it is. */
+  /** The owner of the agent. */
   async user(): Promise<string> {
     return (await this.json('agent', 'whoami')).label;
   }
@@ -194,12 +195,12 @@ export class World {
 
 async function ended(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
-  const gone = once(child, 'close');
+  const closed = once(child, 'close');
   child.kill(signal);
-  await gone;
+  await closed;
 }
 
-/** What lies there before the first command is typed. */
+/** The files that exist before the first command. */
 function fillFolders(work: string, bin: string): void {
   for (const folder of ['agents', 'agent', 'disk', 'another']) mkdirSync(join(work, folder), { recursive: true });
   mkdirSync(bin);

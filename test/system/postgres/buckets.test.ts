@@ -1,4 +1,7 @@
-/** Buckets: what an older database becomes while it is in use, and that a statement of the hot path touches one of them. */
+/**
+ * Buckets: migration of an older database while it is in use, and the one bucket that a statement of the hot path
+ * touches.
+ */
 import assert from 'node:assert/strict';
 import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -47,7 +50,7 @@ async function open(t: TestContext, uri: string, buckets?: number): Promise<Alar
   return store;
 }
 
-/** A database as the version before left it. */
+/** A database as the previous version left it. */
 async function olderDatabase(t: TestContext): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'reveille-older-'));
   t.after(() => rmSync(folder, { recursive: true }));
@@ -70,13 +73,13 @@ type OldAlarm = {
   attempt?: number;
 };
 
-/** What the version before wrote for a new alarm, but for the states that it came to later. */
+/** The rows that the previous version wrote for a new alarm, without later states. */
 function oldCreate({ id, owner = 'ada', status = 'active', key, due, leaseUntil, attempt = 0 }: OldAlarm): string {
-  const held = leaseUntil === undefined ? 'NULL, NULL' : `${leaseUntil}, ${leaseUntil - LEASE_MS}`;
+  const leaseColumns = leaseUntil === undefined ? 'NULL, NULL' : `${leaseUntil}, ${leaseUntil - LEASE_MS}`;
   const owed = `
     INSERT INTO occurrences (alarm_revision, fire_id, alarm_id, owner, source, scheduled_for, nominal, due_at, attempt,
       missed_count, fence, lease_until, claimed_at, held_reason, held_until)
-    VALUES (3, '${id}@${NOW}', '${id}', '${owner}', 'schedule', ${NOW}, ${NOW}, ${due}, ${attempt}, 0, ${attempt}, ${held}, NULL, NULL);`;
+    VALUES (3, '${id}@${NOW}', '${id}', '${owner}', 'schedule', ${NOW}, ${NOW}, ${due}, ${attempt}, 0, ${attempt}, ${leaseColumns}, NULL, NULL);`;
   return `
     INSERT INTO owners (owner, open_at_most, stored_alarms, stored_bytes) VALUES ('${owner}', 1, 1, 1040)
     ON CONFLICT (owner) DO UPDATE SET open_at_most = owners.open_at_most + 1, stored_alarms = owners.stored_alarms + 1;
@@ -108,7 +111,7 @@ const OTHERS = `
   INSERT INTO agent_keys (owner, public_key, label, source, pinned, enrolled_at) VALUES ('ada', '${'ab'.repeat(32)}', 'Ada', 'tofu', true, ${NOW});
   INSERT INTO auth_nonces (nonce, did, expires_at) VALUES ('a-nonce', 'did:key:ada', ${NOW + 9_999});`;
 
-/** Everything that must be there afterwards, whatever the number of buckets. */
+/** All content that must exist afterwards, whatever the number of buckets. */
 async function checkStates(store: AlarmStore): Promise<void> {
   const ids = async (status: 'active' | 'paused' | 'fired' | 'cancelled' | 'failed') =>
     (await store.list('ada', { status, limit: 99 }))
@@ -137,14 +140,14 @@ async function checkStates(store: AlarmStore): Promise<void> {
       ['run-out', 2],
       ['due', 1],
     ],
-    'what is under way stays with its holder',
+    'an occurrence in progress stays with its holder',
   );
   assert.equal((await store.attempts('ada', 'run-out', { limit: 9 }))[0]?.outcome, 'unknown');
   assert.equal((await store.get('ada', 'paused-under-way'))?.occurrences[0]?.leaseUntil, null);
   const results = await store.complete(claims.map(delivered));
   assert.ok(results.every((result) => result === 'applied'));
 
-  // Whoever held a lease through the migration brings its outcome home.
+  // A holder of a lease during the migration can still store its outcome.
   const key = { owner: 'ada', alarmId: 'under-way', fireId: `under-way@${NOW}`, fence: 1 };
   const { occurrences } = (await store.get('ada', 'under-way'))!;
   const completion = delivered({ alarm: { ...alarm, id: 'under-way' }, occurrence: occurrences[0]! });
@@ -159,7 +162,7 @@ async function checkStates(store: AlarmStore): Promise<void> {
   assert.equal(await store.get('ada', 'fired'), undefined);
 }
 
-test('a database of the version before keeps every alarm in its state, while a replica of that version goes on', async (t) => {
+test('a database of the previous version keeps every alarm in its state, while a replica of that version continues', async (t) => {
   const database = await olderDatabase(t);
   for (const state of STATES) await server.run(oldCreate(state), database);
   await server.run(OTHERS, database);
@@ -173,7 +176,7 @@ test('a database of the version before keeps every alarm in its state, while a r
     for (let after = 0; after < 5; after += Number(migrated)) {
       const id = `live-${String(++live).padStart(5, '0')}`;
       await replica.query(`BEGIN; ${oldCreate({ id, due: NOW - 10, owner: 'ada' })} COMMIT`);
-      // Its claim, and what it writes when the wake was taken.
+      // Its claim, and its write after an accepted wake.
       const { rowCount } = await replica.query(`
         UPDATE occurrences SET attempt = attempt + 1, fence = fence + 1, lease_until = ${NOW + LEASE_MS}, claimed_at = ${NOW}
         WHERE alarm_id IN (SELECT alarm_id FROM occurrences WHERE due_at <= ${NOW} AND lease_until IS NULL AND alarm_id = '${id}'
@@ -231,10 +234,10 @@ async function partition(database: string): Promise<void> {
   }
 }
 
-/** These look at everything on purpose, now and then. */
+/** These read everything on purpose, at long intervals. */
 const OVER_ALL = ['chronos_usage', 'chronos_keys_page', 'chronos_pins'];
 
-/** Not about what an owner has, or not sent to a server that has all buckets. */
+/** Not about an owner's content, or not sent to a server that has all buckets. */
 const NOT_SENT = ['chronos_ping', 'chronos_insert_attempts', 'chronos_record_receipt', ...OVER_ALL];
 
 /** The names of all statements of the store. */
@@ -321,16 +324,16 @@ test('over tables that are partitioned by bucket, each statement plans to touch 
   const client = new pg.Client({ connectionString: uri });
   await client.connect();
   t.after(() => client.end());
-  let looked = 0;
+  let checked = 0;
   for (const [name, { text, values }] of sent) {
     if (OVER_ALL.includes(name)) continue;
     const { rows } = await client.query({ text: `EXPLAIN (FORMAT JSON) ${text}`, values });
     const plan = JSON.stringify(rows[0]['QUERY PLAN'], null, 1);
     const touched = bucketsIn(plan);
     assert.ok(touched.size <= 1, `${name} touches the partitions ${[...touched]}:\n${text}`);
-    looked += touched.size;
+    checked += touched.size;
   }
-  assert.ok(looked >= 20, `only ${looked} statements were seen`);
+  assert.ok(checked >= 20, `only ${checked} statements were seen`);
   const escaped = [...writtenDown()].filter((name) => !sent.has(name) && !NOT_SENT.includes(name));
-  assert.deepEqual(escaped, [], 'statements that this test does not send; let it, or say why not');
+  assert.deepEqual(escaped, [], 'statements that this test does not send: send them, or exempt them with the reason');
 });

@@ -21,11 +21,11 @@ function startOpener(uri: string, owner: string) {
   const opener = spawn(process.execPath, [join(import.meta.dirname, 'opener.fixture.ts'), uri, owner], {
     stdio: ['pipe', 'pipe', 'pipe'],
   });
-  let said = '';
+  let output = '';
   opener.stderr.setEncoding('utf8').on('data', (text) => {
-    said += text;
+    output += text;
   });
-  const ended = once(opener, 'exit').then(([status]) => ({ status, said }));
+  const ended = once(opener, 'exit').then(([status]) => ({ status, output }));
   return { ready: once(opener.stdout, 'data'), go: () => opener.stdin.write('go\n'), ended };
 }
 
@@ -34,7 +34,7 @@ test('four processes that open a new database at once migrate it once, and all o
   const openers = [0, 1, 2, 3].map((n) => startOpener(server.uri(database), `owner-${n}`));
   await Promise.all(openers.map(({ ready }) => ready));
   for (const { go } of openers) go();
-  for (const { ended } of openers) assert.deepEqual(await ended, { status: 0, said: '' });
+  for (const { ended } of openers) assert.deepEqual(await ended, { status: 0, output: '' });
   const { rows } = await server.run(
     'SELECT count(*) AS alarms, (SELECT max(version) FROM chronos_migrations) AS schema FROM alarms',
     database,
@@ -72,7 +72,7 @@ test('each file is applied once, also when later ones come', async (t) => {
   ]);
 });
 
-test('a file that fails leaves nothing behind, and can be mended', async (t) => {
+test('a failing file leaves nothing behind, and can be corrected', async (t) => {
   const { put, run, rows } = await workbench(t, {
     '0001-first.sql': 'CREATE TABLE a (x INT);',
     '0002-bad.sql': 'CREATE TABLE b (x INT); SELECT no_such_column FROM a;',
@@ -86,7 +86,7 @@ test('a file that fails leaves nothing behind, and can be mended', async (t) => 
   assert.deepEqual(await rows('SELECT count(*) FROM chronos_migrations'), [{ count: '2' }]);
 });
 
-test('advice that the engine does not take is passed over, and what it takes is followed', async (t) => {
+test('advice that the engine does not accept is ignored, and accepted advice is followed', async (t) => {
   const { run, rows } = await workbench(t, {
     '0001-first.sql': 'CREATE TABLE a (x INT);',
     '0002-optional-advice.sql': `-- a comment; with a semicolon
@@ -104,7 +104,7 @@ SOMETHING ELSE ENTIRELY;`,
   assert.deepEqual(await rows('SELECT count(*) FROM chronos_migrations'), [{ count: '3' }]);
 });
 
-test('the advice of our own schema is all taken by PostgreSQL', async () => {
+test('PostgreSQL accepts all advice of the schema', async () => {
   const database = await server.createDatabase();
   const [address] = parseAddress(server.uri(database));
   const refused: unknown[] = [];

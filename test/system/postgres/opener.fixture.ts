@@ -1,4 +1,4 @@
-/** Opens a store when told to, says that it did, creates one alarm and ends. */
+/** Opens a store on command, reports it, creates one alarm and ends. */
 import { once } from 'node:events';
 import { openPostgresStore } from '../../../src/chronos/store/postgres/store.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';

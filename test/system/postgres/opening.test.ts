@@ -1,4 +1,4 @@
-/** What a store on PostgreSQL asks of the database before it opens. */
+/** The requirements of a store on PostgreSQL before it opens. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { parseAddress } from '../../../src/chronos/store/postgres/address.ts';
@@ -44,7 +44,7 @@ test('a server that is not there may come: retryable', async () => {
   await assertRefused(uri, { code: 'unavailable', retryable: true, message: /cannot be reached \(.*ECONNREFUSED/ });
 });
 
-test('a wrong password and a missing database are for the operator to mend', async () => {
+test('a wrong password and a missing database are for the operator to correct', async () => {
   await assertRefused(server.uri('postgres', 'reveille', 'wrong'), {
     code: 'unavailable',
     retryable: false,
@@ -57,7 +57,7 @@ test('a wrong password and a missing database are for the operator to mend', asy
   });
 });
 
-test('a user who may not create tables is told what to grant', async () => {
+test('a user who may not create tables learns what to grant', async () => {
   const database = await server.createDatabase();
   await assertRefused(await makeGuest(database, 'guest_without_create'), {
     code: 'unavailable',
@@ -66,7 +66,7 @@ test('a user who may not create tables is told what to grant', async () => {
   });
 });
 
-test('a user who may only use the tables can, once they are there', async () => {
+test('a user who may only use the tables can open the store once they exist', async () => {
   const database = await server.createDatabase();
   await (await open(server.uri(database))).close();
   const uri = await makeGuest(database, 'guest_of_tables');
@@ -77,7 +77,7 @@ test('a user who may only use the tables can, once they are there', async () => 
   await store.close();
 });
 
-test('a schema of its own in a database of something else will do', async () => {
+test('a schema of its own in a database of another program is sufficient', async () => {
   const database = await server.createDatabase();
   await server.run('CREATE TABLE alarms (siren TEXT); CREATE SCHEMA chronos', database);
   await assertRefused(server.uri(database), {
@@ -92,7 +92,7 @@ test('a schema of its own in a database of something else will do', async () => 
   assert.deepEqual(rows, [{ n: '1' }]);
 });
 
-test('a database that a newer version wrote is left alone', async () => {
+test('a database that a newer version wrote is left unchanged', async () => {
   const database = await server.createDatabase();
   await (await open(server.uri(database))).close();
   await server.run(
@@ -106,7 +106,7 @@ test('a database that a newer version wrote is left alone', async () => {
   });
 });
 
-test('a database with another past is left alone', async () => {
+test('a database with another migration history is left unchanged', async () => {
   const database = await server.createDatabase();
   await (await open(server.uri(database))).close();
   await server.run("UPDATE chronos_migrations SET sha256 = 'x' WHERE version = 2", database);
@@ -117,7 +117,7 @@ test('a database with another past is left alone', async () => {
   });
 });
 
-test('text in another encoding than UTF-8 is refused', async () => {
+test('text in an encoding other than UTF-8 is refused', async () => {
   for (const encoding of ['LATIN1', 'SQL_ASCII']) {
     const database = await server.createDatabase(`ENCODING '${encoding}' LOCALE 'C' TEMPLATE template0`);
     await assertRefused(server.uri(database), {
@@ -143,13 +143,13 @@ test('a read-only standby is refused for as long as it is one, and so is a role 
   await assertRefused(server.uri('postgres', 'reader', 'r'), { code: 'unavailable', retryable: true, message });
 });
 
-test('a server that would lose what it acknowledges is refused', async (t) => {
+test('a server that would lose acknowledged writes is refused', async (t) => {
   const careless = await startPostgres({ fsync: 'off' });
   t.after(() => careless.remove());
   await assertRefused(careless.uri(), { code: 'unavailable', retryable: false, message: /runs with fsync off/ });
 });
 
-test("a role's defaults do not weaken the session, and stronger ones stand", async () => {
+test("a role's defaults do not weaken the session, and stronger ones are kept", async () => {
   const database = await server.createDatabase();
   const settings: [set: string, ...wanted: string[]][] = [
     ['synchronous_commit', 'off', 'on'],

@@ -1,4 +1,4 @@
-/** The store while PostgreSQL goes away and comes back. */
+/** The store while PostgreSQL disconnects and comes back. */
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -31,12 +31,12 @@ async function open(t: TestContext, uri: string, onRemoteDue?: (dueAt: number) =
   return store;
 }
 
-/** Creates alarms one after the other in several lanes, until told to stop; remembers what was acknowledged. */
-function createAllTheTime(store: AlarmStore, lanes: number) {
+/** Creates alarms one after the other in several parallel loops until stopped; records the acknowledged ones. */
+function createAllTheTime(store: AlarmStore, loops: number) {
   const acknowledged: string[] = [];
   const refusals: unknown[] = [];
   let stopped = false;
-  const lane = async () => {
+  const loop = async () => {
     while (!stopped) {
       const entry = alarmDue(NOW + 3_600_000);
       try {
@@ -49,11 +49,11 @@ function createAllTheTime(store: AlarmStore, lanes: number) {
       }
     }
   };
-  const running = Promise.all(Array.from({ length: lanes }, lane));
+  const running = Promise.all(Array.from({ length: loops }, loop));
   return {
     acknowledged,
     refusals,
-    /** Resolves when so many have been acknowledged. */
+    /** Resolves when this many have been acknowledged. */
     async reach(count: number) {
       while (acknowledged.length < count) await pause(2);
     },
@@ -87,7 +87,7 @@ function assertAllUnavailable(refusals: readonly unknown[]): void {
   }
 }
 
-test('what was acknowledged before a power cut is there after it, and the store goes on by itself', async (t) => {
+test('acknowledged alarms survive a power cut, and the store continues by itself', async (t) => {
   const store = await open(t, server.uri(await server.createDatabase()));
   const creates = createAllTheTime(store, 16);
   for (let cut = 0; cut < 3; cut++) {
@@ -105,7 +105,7 @@ test('what was acknowledged before a power cut is there after it, and the store 
   await assertAllThere(store, creates.acknowledged);
 });
 
-test('what was claimed before a power cut can be completed after it', async (t) => {
+test('occurrences claimed before a power cut can be completed after it', async (t) => {
   const store = await open(t, server.uri(await server.createDatabase()));
   for (let n = 0; n < 10; n++) await createDue(store, NOW - n);
   const claims = await claim(store);
@@ -118,7 +118,7 @@ test('what was claimed before a power cut can be completed after it', async (t) 
   );
 });
 
-test('a server that stops in order is waited for just as well', async (t) => {
+test('the store waits for an orderly stopped server just as well', async (t) => {
   const store = await open(t, server.uri(await server.createDatabase()));
   const creates = createAllTheTime(store, 8);
   await creates.reach(50);
@@ -131,7 +131,7 @@ test('a server that stops in order is waited for just as well', async (t) => {
   await assertAllThere(store, creates.acknowledged);
 });
 
-test('a primary that takes no more writes, without a word, is noticed; when it does again, so is that', async (t) => {
+test('a primary that silently takes no more writes is detected, and so is its recovery', async (t) => {
   const database = await server.createDatabase();
   const store = await open(t, server.uri(database));
   await createDue(store, NOW);
@@ -148,13 +148,13 @@ test('a primary that takes no more writes, without a word, is noticed; when it d
   let error: unknown;
   while (!error) error = await failure();
   assertAllUnavailable([error]);
-  // ALTER SYSTEM is a write of its own kind, which a read-only transaction may do.
+  // ALTER SYSTEM is a special write, which a read-only transaction may perform.
   await setReadOnly('off');
   while (await failure());
   await createDue(store, NOW);
 });
 
-test('connections that an operator cuts are replaced without anybody noticing but who was on them', async (t) => {
+test('connections that an operator cuts are replaced, and only their own queries are affected', async (t) => {
   const database = await server.createDatabase();
   const store = await open(t, server.uri(database));
   const creates = createAllTheTime(store, 4);
@@ -168,7 +168,7 @@ test('connections that an operator cuts are replaced without anybody noticing bu
   await assertAllThere(store, creates.acknowledged);
 });
 
-test('nothing that is logged when connections are lost tells the password', async () => {
+test('no log line about lost connections contains the password', async () => {
   const database = await server.createDatabase();
   const lines: string[] = [];
   const log = pino({ level: 'trace' }, { write: (line) => lines.push(line) });
@@ -196,11 +196,11 @@ test('nothing that is logged when connections are lost tells the password', asyn
   assert.deepEqual(
     lines.filter((line) => line.length > 2000),
     [],
-    'holds more than what was said',
+    'has more than the inserted text',
   );
 });
 
-test('where the server has few connections left, the store makes do with them', async (t) => {
+test('where the server has few connections left, the store works with them', async (t) => {
   const crowded = await startPostgres({
     max_connections: '8',
     superuser_reserved_connections: '0',
@@ -212,18 +212,18 @@ test('where the server has few connections left, the store makes do with them', 
   const store = await openPostgresStore({ uri: crowded.uri(), clock: systemClock, log: silentLogger, poolSize: 4 });
   for (let n = 0; n < 6; n++)
     guests.push(await openPostgresStore({ uri: crowded.uri(), clock: systemClock, log: silentLogger, poolSize: 1 }));
-  const lanes = createAllTheTime(store, 4);
+  const loops = createAllTheTime(store, 4);
   const readers = Array.from({ length: 8 }, async () => {
     for (let n = 0; n < 30; n++) await store.list(ADA, { limit: 5 });
   });
-  await lanes.reach(100);
+  await loops.reach(100);
   await Promise.all(readers);
-  await lanes.stop();
-  assert.deepEqual(lanes.refusals, []);
+  await loops.stop();
+  assert.deepEqual(loops.refusals, []);
   await Promise.all([store, ...guests].map((each) => each.close()));
 });
 
-test('a promoted standby is found, with everything that was acknowledged; the order of the hosts does not matter', async (t) => {
+test('a promoted standby is found, with every acknowledged alarm; the order of the hosts does not matter', async (t) => {
   const primary = await startPostgres();
   t.after(() => primary.remove());
   const database = await primary.createDatabase();
@@ -254,13 +254,13 @@ test('a promoted standby is found, with everything that was acknowledged; the or
   await sleeper.ping();
 
   // Hints follow to the new primary. They may be missed while the listener moves, so there is more than one.
-  const heard = hint();
+  const received = hint();
   let arrived = false;
-  void heard.then(() => {
+  void received.then(() => {
     arrived = true;
   });
   while (!arrived) {
     await createDue(store, systemClock.now() + 1000);
-    await Promise.race([heard, pause(2)]);
+    await Promise.race([received, pause(2)]);
   }
 });

@@ -1,4 +1,4 @@
-/** Several stores on one database: where they must not get in each other's way, and where they help each other. */
+/** Several stores on one database: where they must not interfere, and where they cooperate. */
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
 import { parseAddress } from '../../../src/chronos/store/postgres/address.ts';
@@ -34,7 +34,7 @@ after(() => server.remove());
 const uris: string[] = [];
 type OpenOptions = Partial<Pick<PostgresStoreOptions, 'onRemoteDue' | 'clock' | 'prefers'>>;
 
-/** By how many buckets it has: a database with tables and no rows, which the others are copied from. */
+/** By number of buckets: a database with tables and no rows, the template of the others. */
 const templates: string[] = [];
 
 async function templateOf(buckets: number): Promise<string> {
@@ -46,7 +46,7 @@ async function templateOf(buckets: number): Promise<string> {
   return database;
 }
 
-async function openTeam(t: TestContext, members: readonly OpenOptions[], buckets = 1): Promise<AlarmStore[]> {
+async function openStores(t: TestContext, members: readonly OpenOptions[], buckets = 1): Promise<AlarmStore[]> {
   const uri = server.uri(await server.createDatabase(`TEMPLATE ${await templateOf(buckets)}`));
   uris.push(uri);
   const stores: AlarmStore[] = [];
@@ -69,8 +69,8 @@ const PREFERENCES: [string, number, OpenOptions['prefers'][]][] = [
 ];
 
 for (const [title, buckets, preferences] of PREFERENCES)
-  test(`whoever works on alarms together, each occurrence is delivered once, and the ledger is whole: ${title}`, async (t) => {
-    const stores = await openTeam(
+  test(`with any stores working on alarms together, each occurrence is delivered once, and the ledger is complete: ${title}`, async (t) => {
+    const stores = await openStores(
       t,
       preferences.map((prefers) => ({ prefers: prefers!, onRemoteDue: () => {} })),
       buckets,
@@ -90,7 +90,7 @@ for (const [title, buckets, preferences] of PREFERENCES)
           const next = await store.nextDueAt(new Set());
           if (next === undefined) return;
           const claims = await claim(store, { limit: 17, perOwner: 4, now: NOW + 60 });
-          // What is left is under way with another one, or was changed just now.
+          // The rest is in progress in another store, or was changed just now.
           if (claims.length === 0 && next > NOW + 60) return;
           deliveries.push(...claims.map(({ occurrence }) => occurrence.fireId));
           const results = await store.complete(claims.map(delivered));
@@ -107,27 +107,27 @@ for (const [title, buckets, preferences] of PREFERENCES)
       assert.equal((await stores[1]!.attempts('owner-0', alarm.id, { limit: 9 })).length, 1);
   });
 
-test('what another replica prefers is left to it for 50 ms, and no longer', async (t) => {
-  const [keen, shy] = await openTeam(t, [{ prefers: () => true }, { prefers: () => false }], 16);
-  assert.ok(keen && shy);
-  const due = keen.now();
-  await createDue(keen, due, { owner: 'one' });
-  await createDue(keen, due, { owner: 'other' });
-  assert.equal(await keen.nextDueAt(new Set()), due);
-  const turn = await shy.nextDueAt(new Set());
+test('other replicas leave an occurrence to its preferred replica for 50 ms, and no longer', async (t) => {
+  const [preferring, waiting] = await openStores(t, [{ prefers: () => true }, { prefers: () => false }], 16);
+  assert.ok(preferring && waiting);
+  const due = preferring.now();
+  await createDue(preferring, due, { owner: 'one' });
+  await createDue(preferring, due, { owner: 'other' });
+  assert.equal(await preferring.nextDueAt(new Set()), due);
+  const turn = await waiting.nextDueAt(new Set());
   assert.equal(turn, due + 50);
-  const [first] = await claim(keen, { now: due, limit: 1 });
+  const [first] = await claim(preferring, { now: due, limit: 1 });
   assert.ok(first);
-  // Its own knowledge is older than that: it asks again, and what it finds is claimed.
-  while (shy.now() < turn) await pause(5);
-  assert.equal(await shy.nextDueAt(new Set()), turn);
-  const rest = await claim(shy, { now: shy.now() });
+  // Its own knowledge is older than that: it queries again, and claims the result.
+  while (waiting.now() < turn) await pause(5);
+  assert.equal(await waiting.nextDueAt(new Set()), turn);
+  const rest = await claim(waiting, { now: waiting.now() });
   assert.equal(rest.length, 1);
   assert.notEqual(rest[0]!.alarm.owner, first.alarm.owner);
 });
 
 test('an edit that a claim did not see has itself seen the claim', async (t) => {
-  const [one, other] = await openTeam(t, [{}, {}]);
+  const [one, other] = await openStores(t, [{}, {}]);
   assert.ok(one && other);
   const ROUNDS = rounds(24, 60);
   const ALARMS = 8;
@@ -144,12 +144,12 @@ test('an edit that a claim did not see has itself seen the claim', async (t) => 
       ),
     );
     for (let turn = round % 12; turn > 0; turn--) await new Promise((resolve) => setImmediate(resolve));
-    // One that is being changed at this moment is passed over, and found a moment later.
+    // An alarm that is being changed at this moment is skipped, and found a moment later.
     const claims: Claim[] = [];
     while (claims.length < ALARMS) claims.push(...(await claim(one)));
     await edits;
     for (const { alarm } of claims.filter(({ alarm: { label } }) => label !== 'edited')) {
-      assert.ok(leasedAtEdit.get(alarm.id), 'a claim gave out the alarm as it was before an edit that came first');
+      assert.ok(leasedAtEdit.get(alarm.id), 'a claim returned the alarm as it was before an edit that came first');
       first++;
     }
     assert.ok((await one.complete(claims.map(delivered))).every((result) => result === 'applied'));
@@ -158,7 +158,7 @@ test('an edit that a claim did not see has itself seen the claim', async (t) => 
 });
 
 test('outcomes of many occurrences of one alarm, from two stores at once, are all counted', async (t) => {
-  const [one, other] = await openTeam(t, [{}, {}]);
+  const [one, other] = await openStores(t, [{}, {}]);
   assert.ok(one && other);
   const { alarm } = await createDue(one, NOW - 1, { kind: 'cron', cronExpr: '@hourly' });
   for (let n = 0; n < 30; n++) await one.update(ADA, alarm.id, triggered(NOW + n));
@@ -181,8 +181,8 @@ test('outcomes of many occurrences of one alarm, from two stores at once, are al
   assert.equal((await one.attempts(ADA, alarm.id, { limit: 100 })).length, 31);
 });
 
-test('a batch may take occurrences away, move them on and add some, in one transaction', async (t) => {
-  const [store] = await openTeam(t, [{}]);
+test('a batch may remove, move and add occurrences, in one transaction', async (t) => {
+  const [store] = await openStores(t, [{}]);
   assert.ok(store);
   const ended = await createDue(store, NOW - 3);
   const series = await createDue(store, NOW - 2, { kind: 'cron', cronExpr: '@hourly' });
@@ -209,7 +209,7 @@ test('a batch may take occurrences away, move them on and add some, in one trans
   }
 });
 
-test('transactions that stand in each other\u2019s way are run again until both are through', async (t) => {
+test('deadlocked transactions are retried until both succeed', async (t) => {
   const database = await server.createDatabase();
   await server.run(
     "CREATE TABLE counters (name TEXT PRIMARY KEY, count INT); INSERT INTO counters VALUES ('a', 0), ('b', 0)",
@@ -232,8 +232,8 @@ test('transactions that stand in each other\u2019s way are run again until both 
   t.diagnostic(`${runs} runs for 20 transactions`);
 });
 
-test('whoever sees an owner for the first time at the same instant, all of it is stored', async (t) => {
-  const stores = await openTeam(t, [{}, {}]);
+test('several stores that see an owner for the first time at the same moment store all of it', async (t) => {
+  const stores = await openStores(t, [{}, {}]);
   const at = NOW + 3_600_000;
   for (let n = 0; n < rounds(60, 400); n++) {
     const both = await Promise.all(stores.map((store) => createDue(store, at, { owner: `new-${n}` })));
@@ -241,10 +241,10 @@ test('whoever sees an owner for the first time at the same instant, all of it is
   }
 });
 
-test('a store hears what another one has to do soon, and not what it did itself or what has time', async (t) => {
-  const heard: number[] = [];
+test('a store soon hears of urgent work from another one, but not of its own changes or of distant work', async (t) => {
+  const received: number[] = [];
   let wake = () => {};
-  const [listener, speaker] = await openTeam(t, [
+  const [listener, speaker] = await openStores(t, [
     {
       onRemoteDue(dueAt) {
         heard.push(dueAt);
@@ -257,20 +257,20 @@ test('a store hears what another one has to do soon, and not what it did itself 
   const now = listener.now();
   await createDue(listener, now + 1);
   await createDue(speaker, now + 3_600_000);
-  // LISTEN may still be on its way when the first of these is told.
-  for (let n = 0; heard.length === 0; n++) {
+  // LISTEN may still be on its way when the first of these is sent.
+  for (let n = 0; received.length === 0; n++) {
     await createDue(speaker, now + 1000 + n);
     await new Promise((resolve) => setImmediate(resolve));
   }
   assert.ok(
-    heard.every((dueAt) => dueAt >= now + 1000 && dueAt < now + 60_000),
-    String(heard),
+    received.every((dueAt) => dueAt >= now + 1000 && dueAt < now + 60_000),
+    String(received),
   );
 
   const { alarm } = await createDue(speaker, now + 3_600_000);
   const hint = new Promise<void>((resolve) => {
     wake = () => {
-      if (heard.at(-1) === now + 5) resolve();
+      if (received.at(-1) === now + 5) resolve();
     };
   });
   await speaker.update(ADA, alarm.id, triggered(now + 5));
@@ -282,22 +282,25 @@ test('a mark is another one after a change by whichever store, equal in all of t
   const [one, other] = stores as [AlarmStore, AlarmStore];
   const agreed = (what: string, owner: string, but?: string) =>
     eventually(what, async () => {
-      const [mark, same] = await Promise.all([one.mark(owner), other.mark(owner)]);
-      return mark !== undefined && mark === same && mark !== but ? mark : undefined;
+      const [counter, same] = await Promise.all([one.mark(owner), other.mark(owner)]);
+      return counter !== undefined && counter === same && counter !== but ? counter : undefined;
     });
-  // Each store that comes counts for every owner: until both have, a mark changes without a change.
-  const come = (mark: string | undefined) => Number(mark?.split('.')[0]) >= stores.length;
-  await eventually('both have come', async () => come(await one.mark(ADA)) && come(await other.mark(ADA)));
-  let mark = await agreed('both say the same', ADA);
+  // Each store that joins counts for every owner: until both have, a counter changes without a change.
+  const hasAllStores = (counter: string | undefined) => Number(counter?.split('.')[0]) >= stores.length;
+  await eventually(
+    'both stores have joined',
+    async () => hasAllStores(await one.mark(ADA)) && hasAllStores(await other.mark(ADA)),
+  );
+  let counter = await agreed('both have the same counter', ADA);
   const bobs = await agreed('of another owner, too', 'bob');
   const state = await createDue(other, NOW - 1000);
-  mark = await agreed('an alarm was created', ADA, mark);
+  counter = await agreed('an alarm was created', ADA, counter);
   await one.update(ADA, state.alarm.id, edited({ label: 'another' }));
-  mark = await agreed('it was edited', ADA, mark);
+  counter = await agreed('it was edited', ADA, counter);
   const claims = await claim(other);
-  mark = await agreed('it is on its way', ADA, mark);
+  counter = await agreed('it is in progress', ADA, counter);
   await other.complete(claims.map(delivered));
-  mark = await agreed('it has rung', ADA, mark);
+  counter = await agreed('it has fired', ADA, counter);
   assert.equal(await one.mark('bob'), bobs);
   // One that comes later counts as far as the others.
   const third = await openPostgresStore({
@@ -307,9 +310,9 @@ test('a mark is another one after a change by whichever store, equal in all of t
     onRemoteDue: () => {},
   });
   t.after(() => third.close());
-  await eventually('the third agrees', async () => {
-    const marks = await Promise.all([...stores, third].map((store) => store.mark(ADA)));
-    return marks[0] !== undefined && new Set(marks).size === 1;
+  await eventually('the third has the same counter', async () => {
+    const counters = await Promise.all([...stores, third].map((store) => store.mark(ADA)));
+    return counters[0] !== undefined && new Set(counters).size === 1;
   });
   const silent = await openPostgresStore({
     uri: uris.at(-1)!,
@@ -318,17 +321,17 @@ test('a mark is another one after a change by whichever store, equal in all of t
     notifications: false,
   });
   t.after(() => silent.close());
-  assert.equal(await silent.mark(ADA), undefined, 'where nothing is told there is no mark');
+  assert.equal(await silent.mark(ADA), undefined, 'without notifications there is no change counter');
 });
 
 test("the stores' clocks agree, though the machines' do not", async (t) => {
   const skewed = (ahead: number): Clock => ({ ...systemClock, now: () => systemClock.now() + ahead });
-  const stores = await openTeam(t, [{}, { clock: skewed(3_600_000) }, { clock: skewed(-86_400_000) }]);
+  const stores = await openStores(t, [{}, { clock: skewed(3_600_000) }, { clock: skewed(-86_400_000) }]);
   for (const store of stores) {
     const { rows } = await server.run('SELECT extract(epoch FROM clock_timestamp()) * 1000 AS before');
     const shown = store.now();
     const { rows: later } = await server.run('SELECT extract(epoch FROM clock_timestamp()) * 1000 AS after');
-    // Never ahead of the database; behind by no more than one of its answers took.
+    // Never ahead of the database; behind by at most the time of one answer.
     assert.ok(shown <= Number(later[0].after), `${shown} is after ${later[0].after}`);
     assert.ok(shown > Number(rows[0].before) - 1000, `${shown} is long before ${rows[0].before}`);
   }

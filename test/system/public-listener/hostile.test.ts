@@ -1,7 +1,6 @@
 /**
- * The public listener under attack, with counts: targets that mean something else further on, smuggled requests,
- * upgrades, forged credentials, other hosts and origins. What counts is what the machines received, and what was
- * answered with success.
+ * The public listener under attack, with counts: ambiguous targets, smuggled requests, upgrades, forged credentials,
+ * other hosts and origins. The counts are the requests received by the machines, and the answers with success.
  */
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -13,7 +12,7 @@ import { eventually } from '../../support/eventually.ts';
 import { diceOf, rounds } from '../../support/random/random.ts';
 import { sharedOwner } from '../../support/temporary.ts';
 
-/** What the machine is asked for when nobody plays games. */
+/** The machine's normal requests, without an attack. */
 const OWN_PATHS =
   /^\/(?:chat|tools|events|conversations|conversations\/[\w.%-]+|conversations\/[\w.%-]+\/turns\/[\w.%-]+|turns\/[\w.%-]+\/cancel|intents\/[\w.%-]+\/receipt|intents\/[\w.%-]+\/gates\/[\w.%-]+\/answer)(?:\?[^#\s]*)?$/;
 
@@ -41,7 +40,7 @@ beforeEach(() => {
   bobs.chats.length = 0;
 });
 
-/** Writes bytes and gives all that comes back until nothing more does. */
+/** Writes bytes and returns the whole answer, once it has ended. */
 function raw(bytes: string | Buffer, quietMs = 1000): Promise<string> {
   return new Promise((resolve) => {
     const socket = connect(router.public.port, '127.0.0.1');
@@ -59,10 +58,10 @@ const statuses = (text: string) => [...text.matchAll(/HTTP\/1\.1 (\d{3})/g)].map
 const headOf = (method: string, target: string, more: string[] = [], bearer = ada) =>
   [`${method} ${target} HTTP/1.1`, 'Host: localhost', `Authorization: Bearer ${bearer}`, ...more, '', ''].join('\r\n');
 const once = (method: string, target: string, more: string[] = [], bearer = ada) =>
-  // An answer to a wrong credential may be kept waiting for two seconds.
+  // An answer to a wrong credential may be delayed for two seconds.
   raw(headOf(method, target, ['Connection: close', ...more], bearer), 10_000);
 
-/** Runs attacks, some at a time. */
+/** Runs attacks, several at a time. */
 async function all<T, U>(attacks: readonly T[], attack: (one: T) => Promise<U>): Promise<U[]> {
   const results: U[] = [];
   let next = 0;
@@ -73,9 +72,9 @@ async function all<T, U>(attacks: readonly T[], attack: (one: T) => Promise<U>):
   return results;
 }
 
-test('path games on the proxied routes: none is accepted', async (t) => {
+test('path attacks on the proxied routes: none is accepted', async (t) => {
   const dice = diceOf(t);
-  const ups = [
+  const upgrades = [
     '..',
     '%2e%2e',
     '.%2e',
@@ -92,9 +91,9 @@ test('path games on the proxied routes: none is accepted', async (t) => {
   const heads = ['/conversations', '/conversations/c', '/turns', '/intents/i', '/chat', '/events', '/tools', ''];
   const goals = ['internal/wake', 'admin/machines', 'admin/users', 'metrics', 'conversations', 'healthz', 'chat'];
   const ends = ['', '?', '?x=..', '#', '%00', '%20', '%0d%0aX-Injected:1', ';/', '/', '.json'];
-  const pick = (words: readonly string[]) => words[dice(words.length)]!;
+  const pick = (choices: readonly string[]) => choices[dice(choices.length)]!;
   const targets = Array.from({ length: rounds(1500, 20_000) }, () => {
-    const steps = Array.from({ length: 1 + dice(3) }, () => pick(slashes) + pick(ups)).join('');
+    const steps = Array.from({ length: 1 + dice(3) }, () => pick(slashes) + pick(upgrades)).join('');
     return pick(heads) + steps + pick(slashes) + pick(goals) + pick(ends);
   });
   for (const place of [adas.url, router.url, 'http://localhost', 'https://localhost', 'http://[::1]', 'file://']) {
@@ -104,13 +103,13 @@ test('path games on the proxied routes: none is accepted', async (t) => {
   const answers = await all(targets, (target) => once(dice(2) === 0 ? 'GET' : 'POST', target));
   const accepted = targets.filter((_, at) => statuses(answers[at]!).some((status) => status < 400));
   assert.deepEqual(accepted, []);
-  const strange = [...adas.chats, ...bobs.chats].filter(({ url }) => !OWN_PATHS.test(url));
-  assert.deepEqual(strange, []);
-  assert.equal(adas.chats.length + bobs.chats.length, 0, 'no machine was asked');
+  const unexpected = [...adas.chats, ...bobs.chats].filter(({ url }) => !OWN_PATHS.test(url));
+  assert.deepEqual(unexpected, []);
+  assert.equal(adas.chats.length + bobs.chats.length, 0, 'no machine received a request');
   t.diagnostic(`${targets.length} targets: 0 accepted, 0 reached a machine`);
 });
 
-test('another’s machine, the router’s own routes, and other methods are not reached with a right credential', async (t) => {
+test('another user’s machine, the router’s own routes, and other methods are unreachable with a valid credential', async (t) => {
   const internal = [
     '/internal/wake',
     '/internal/receipt-keys/ada',
@@ -145,7 +144,7 @@ test('another’s machine, the router’s own routes, and other methods are not 
   assert.deepEqual(
     asBob.flatMap(statuses),
     claims.map(() => 202),
-    'the fixture answers 202 to whatever it is asked',
+    'the fixture answers 202 to every request',
   );
   const twice = `GET /tools HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer ${ada}\r\nAuthorization: Bearer ${bob}\r\nConnection: close\r\n\r\n`;
   await raw(twice);
@@ -155,10 +154,10 @@ test('another’s machine, the router’s own routes, and other methods are not 
     assert.equal(headers.authorization, 'Bearer machine-of-ada-0000');
     assert.equal(headers.cookie ?? headers.forwarded ?? headers['x-forwarded-user'], undefined);
   }
-  t.diagnostic(`${attempts.length + claims.length + 1} requests: 0 accepted, 0 reached another's machine`);
+  t.diagnostic(`${attempts.length + claims.length + 1} requests: 0 accepted, 0 reached another user's machine`);
 });
 
-test('smuggled requests and upgrades: a machine sees whole requests of the table and nothing behind them', async (t) => {
+test('smuggled requests and upgrades: a machine sees only whole requests of the table', async (t) => {
   const hidden = 'GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n';
   const body = '{"message":"x"}';
   const json = 'Content-Type: application/json';
@@ -208,7 +207,7 @@ test('smuggled requests and upgrades: a machine sees whole requests of the table
   t.diagnostic(`${attacks.length} attacks: 0 upgraded, 0 smuggled requests reached a machine`);
 });
 
-test('forged credentials by the thousand: none is accepted, nobody else is locked out, and all look the same', async (t) => {
+test('forged credentials by the thousand: none is accepted, no other user is locked out, and all answers look the same', async (t) => {
   const dice = diceOf(t);
   const flipped = (token: string) => {
     const at = 4 + dice(token.length - 4);
@@ -231,26 +230,29 @@ test('forged credentials by the thousand: none is accepted, nobody else is locke
     () => [ended, 'machine-of-ada-0000', ADMIN_TOKEN, WAKE_TOKEN, 'undefined', 'null', `${bob}x`][dice(7)]!,
   ];
   const forged = Array.from({ length: rounds(1200, 10_000) }, () => kinds[dice(kinds.length)]!());
-  const said = new Map<string, number>();
+  const answersSeen = new Map<string, number>();
   const answers = await all(forged, async (token) => {
     const answer = await fetch(`${router.public.url}/conversations`, { headers: { authorization: `Bearer ${token}` } });
     const { error } = (await answer.json()) as { error: { message: string } };
-    said.set(`${answer.status} ${error?.message}`, (said.get(`${answer.status} ${error?.message}`) ?? 0) + 1);
+    answersSeen.set(
+      `${answer.status} ${error?.message}`,
+      (answersSeen.get(`${answer.status} ${error?.message}`) ?? 0) + 1,
+    );
     return answer.status;
   });
   assert.deepEqual(
     answers.filter((status) => status !== 401 && status !== 429),
     [],
   );
-  assert.equal(said.size, 2, JSON.stringify([...said]));
+  assert.equal(answersSeen.size, 2, JSON.stringify([...answersSeen]));
   assert.equal(adas.chats.length + bobs.chats.length, 0);
-  // Guesses named bob's credential, and none of ada's that stands: she comes in from the same address all the while.
+  // Guesses name bob's credential, and none of ada's valid ones: she signs in from the same address all the while.
   const status = async (bearer: string) => statuses(await once('GET', '/tools', [], bearer))[0];
   assert.equal(await status(ada), 202);
-  // A pause may have just ended; a guess that is looked at begins a longer one, before it is answered.
+  // A pause may have just ended; a guess that is checked begins a longer one, before it is answered.
   const before = router.public.figures().unauthorized;
   const guesses: Promise<unknown>[] = [];
-  await eventually('a guess is looked at', () => {
+  await eventually('a guess is checked', () => {
     guesses.push(status(`rvp_${bob.slice(4, 16)}_${secret()}`));
     return router.public.figures().unauthorized > before;
   });
@@ -298,7 +300,7 @@ test('other hosts and origins are refused before anything else', async (t) => {
 });
 
 describe('with pages behind it', () => {
-  test('pages get what is not the daemon’s, and nothing of what a target hides', async (t) => {
+  test('pages get the requests that are not the daemon’s, and none that a target hides', async (t) => {
     const own = sharedOwner();
     t.after(() => own.end());
     const seen: string[] = [];

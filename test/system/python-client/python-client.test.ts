@@ -13,7 +13,7 @@ import { temporaryFolder } from '../../support/temporary.ts';
 import { needs, pythonForClient } from '../../support/tools.ts';
 
 const CLIENT = join(import.meta.dirname, '..', '..', '..', 'clients', 'python');
-test('the version is that of the package', () => {
+test('its version is that of the package', () => {
   const { version } = JSON.parse(readFileSync(join(CLIENT, '..', '..', 'package.json'), 'utf8')) as { version: string };
   assert.match(
     readFileSync(join(CLIENT, 'pyproject.toml'), 'utf8'),
@@ -31,18 +31,18 @@ test('alarms, a turn and an intent from Python', {
     ...{ REVEILLE_APPROVER_DIR: join(home, 'approver'), REVEILLE_APPROVER_STORE: 'file' },
   };
   const up = spawn(process.execPath, [PROGRAM, 'up', '--json'], { env, stdio: ['ignore', 'ignore', 'inherit'] });
-  const gone = once(up, 'exit');
+  const exited = once(up, 'exit');
   t.after(async () => {
     up.kill('SIGTERM');
-    await gone;
+    await exited;
   });
-  await eventually('up is there', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
+  await eventually('up accepts requests', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
   const read = (name: string) => JSON.parse(readFileSync(join(home, name), 'utf8')) as Record<string, string>;
-  const told = async (...words: string[]) =>
-    JSON.parse((await reveille(home, [...words, '--json'], { env })).stdout) as Record<string, string>;
+  const runJson = async (...args: string[]) =>
+    JSON.parse((await reveille(home, [...args, '--json'], { env })).stdout) as Record<string, string>;
   const run = read('run.json');
-  const whoami = await told('agent', 'whoami');
-  const submitter = await told('submitter', 'add', 'a program in Python');
+  const whoami = await runJson('agent', 'whoami');
+  const submitter = await runJson('submitter', 'add', 'a program in Python');
   const keyFile = whoami.key_file!;
   const given = {
     ...{ label: whoami.label, key_file: keyFile, seed: readFileSync(keyFile, 'utf8').trim() },

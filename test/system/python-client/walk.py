@@ -1,4 +1,4 @@
-"""What a program in Python does with a running Reveille; each step prints one JSON line. Run by python-client.test.ts."""
+"""Uses a running Reveille from Python; each step prints one JSON line. Run by python-client.test.ts."""
 import json
 import os
 import sys
@@ -56,8 +56,8 @@ agent = Agent(given["agent_url"], given["agent_token"])
 turn = agent.ask("Good morning")
 said("turn", status=turn["status"], echoed="Good morning" in turn.get("reply", ""))
 events = agent.events(conversation_id=turn["conversation_id"], after="0")
-told = next(event for event in events if event.type == "turn" and event.data["status"] == "done")
-said("event", conversation=told.data["conversation_id"] == turn["conversation_id"], resumable=told.id is not None)
+finished = next(event for event in events if event.type == "turn" and event.data["status"] == "done")
+said("event", conversation=finished.data["conversation_id"] == turn["conversation_id"], resumable=finished.id is not None)
 listed = agent.list_conversations()["conversations"]
 said("conversations", listed=turn["conversation_id"] in [one["id"] for one in listed])
 

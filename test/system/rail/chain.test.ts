@@ -18,7 +18,7 @@ import { EXECUTOR_TOKEN, type ExecutorProcess, startExecutorProcess } from './ex
 
 const RECIPE = join(import.meta.dirname, '../../../examples/chain');
 const SERVER = join(import.meta.dirname, '../../support/stand-ins/chain-server.ts');
-const TILL = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
+const RECIPIENT = '0x5aAeb6053F3E94C9b9A09f33669435E7Ef1BeAed';
 const VARIABLES = { PAXEER_RPC_URL: 'http://127.0.0.1:9', PAXEER_SIGNING_KEY: 'only-the-executor-has-this-key' };
 
 const owner = { after };
@@ -26,7 +26,7 @@ const home = temporaryFolder(owner);
 /** Apart from the home, which servers do not see. */
 const made = join(temporaryFolder(owner), 'transfers');
 
-/** The manifest of the recipe, with the stand-in in the place of the server. */
+/** The manifest of the recipe, with the stand-in replacing the server. */
 function manifest(name: 'executor' | 'neo'): string {
   const recipe = JSON.parse(readFileSync(join(RECIPE, `${name}.json`), 'utf8')) as {
     servers: { args?: string[]; command: string }[];
@@ -61,15 +61,15 @@ async function submit(...nodes: object[]): Promise<string> {
   return ((await answer.json()) as { data: { intent_id: string } }).data.intent_id;
 }
 
-const look = async <T>(path: string) => JSON.parse(await executor.get('alice', path)) as T;
+const query = async <T>(path: string) => JSON.parse(await executor.get('alice', path)) as T;
 type State = { status: string; error?: { message: string }; receipt?: { sha256: string } };
-/** Waits until the intent is over or waits for a person. */
+/** Waits until the intent has ended or waits for a person. */
 async function reaches(id: string, status: string): Promise<State> {
   const settled = ['awaiting_approval', 'completed', 'failed', 'denied', 'unknown'];
   const state = await eventually(
     `${id} is ${status}`,
     async () => {
-      const now = await look<State>(`/messages/async/${id}`);
+      const now = await query<State>(`/messages/async/${id}`);
       return (
         settled.includes(now.status) && (status === 'awaiting_approval' || now.status !== 'awaiting_approval') && now
       );
@@ -86,7 +86,7 @@ const send = (amount: unknown, to = '0xb0b') => ({
   args: { to, token: 'PAX', amount },
 });
 
-test('the recipe’s manifests can be read, and only the executor’s names the signing key', () => {
+test('the recipe’s manifests are valid, and only the executor’s names the signing key', () => {
   const [rail, agent] = (['executor', 'neo'] as const).map((name) =>
     loadManifest(join(RECIPE, `${name}.json`), VARIABLES),
   );
@@ -104,23 +104,23 @@ test('the agent sees paxeer-net__get_balance with all digits, and no transfer, w
   atEnd(owner, () => surface.close());
   const names = surface.schemas().map(({ name }) => name);
   assert.deepEqual(names, ['paxeer-net__get_balance', 'paxeer-net__simulate_transfer', 'core_execute']);
-  const told = await surface.dispatch('paxeer-net__get_balance', { address: '0xa11ce' }, testCall());
-  assert.ok(textOf(told).includes(`"wei":${MOST}`), textOf(told));
+  const toolResult = await surface.dispatch('paxeer-net__get_balance', { address: '0xa11ce' }, testCall());
+  assert.ok(textOf(toolResult).includes(`"wei":${MOST}`), textOf(toolResult));
   const refused = await surface.dispatch('paxeer-net__transfer', { to: '0xb0b' }, testCall());
   assert.ok(refused.isError);
   assert.match(textOf(refused), /core_execute/);
 });
 
-test('a number that no call carries exactly is refused before the transfer, and limits hold for 256 bits', async () => {
+test('a number that no call can represent exactly is refused before the transfer, and limits hold for 256 bits', async () => {
   const number = await submit(balance, send({ $ref: 'balance#/wei' }));
   assert.match(
     (await reaches(number, 'failed')).error!.message,
     /\/amount refers to balance#\/wei.*cannot be carried exactly/,
   );
-  const small = await submit(send('1000000000000000000', TILL));
+  const small = await submit(send('1000000000000000000', RECIPIENT));
   await reaches(small, 'completed');
-  const dear = await submit(balance, send({ $ref: 'balance#/balance' }, TILL));
-  assert.match((await reaches(dear, 'denied')).error!.message, /1000000000000000000/);
+  const tooMuch = await submit(balance, send({ $ref: 'balance#/balance' }, RECIPIENT));
+  assert.match((await reaches(tooMuch, 'denied')).error!.message, /1000000000000000000/);
 });
 
 test('the whole of a 256-bit balance is sent digit for digit, after a question that survives a kill, and proved', async () => {
@@ -129,7 +129,7 @@ test('the whole of a 256-bit balance is sent digit for digit, after a question t
   await executor.end('SIGKILL');
   executor = await start();
   type Gates = { pending: { question: string; call: { args: { amount: string } } }[] };
-  const { pending } = await look<Gates>(`/intents/${id}/gates`);
+  const { pending } = await query<Gates>(`/intents/${id}/gates`);
   assert.equal(pending[0]!.call.args.amount, MOST);
   assert.ok(pending[0]!.question.includes(`/amount = "${MOST}" from step balance: /balance`), pending[0]!.question);
   assert.ok(!readFileSync(made, 'utf8').includes(id), 'nothing is sent before the answer');
@@ -154,8 +154,8 @@ test('the whole of a 256-bit balance is sent digit for digit, after a question t
     [{ to: '0xb0b', token: 'PAX', amount: MOST, request_id: `${id}.send` }],
   );
   const text = await executor.get('alice', `/intents/${id}/receipt`);
-  const words = ['receipt', 'verify', '--trust-embedded', '--approver', APPROVER.approver, '--json'];
-  const { status, stdout } = await reveille(home, words, { input: text });
+  const verifyArgs = ['receipt', 'verify', '--trust-embedded', '--approver', APPROVER.approver, '--json'];
+  const { status, stdout } = await reveille(home, verifyArgs, { input: text });
   assert.equal(status, 0, stdout);
   assert.equal((JSON.parse(stdout) as { receipt_sha256: string }).receipt_sha256, receipt!.sha256);
 });

@@ -1,4 +1,4 @@
-/** The executor as a process of its own, with the ledger of play money that ships. */
+/** The executor as a process of its own, with the bundled ledger of play money. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
@@ -12,18 +12,18 @@ export const EXECUTOR_TOKEN = 'the-executor-token-of-the-tests';
 
 export type ExecutorProcess = {
   readonly url: string;
-  /** What it has written to stderr so far. */
+  /** Its stderr so far. */
   log(): string;
   /** The `data` of a GET as this user, as its source text. */
   get(user: string, path: string): Promise<string>;
-  /** Sends the signal and resolves when the process is gone. */
+  /** Sends the signal and resolves when the process has ended. */
   end(signal: NodeJS.Signals): Promise<void>;
 };
 
 /**
  * Starts `reveille executor` below a home folder; resolves when it accepts requests.
  *
- * @param as another user of the system, for a test that is root
+ * @param as another user of the system, for a test that runs as root
  */
 export async function startExecutorProcess(
   home: string,
@@ -48,8 +48,8 @@ export async function startExecutorProcess(
   child.stderr!.setEncoding('utf8').on('data', (text: string) => {
     log += text;
   });
-  const gone = once(child, 'close');
-  const ready = await Promise.race([once(child.stdout!, 'data'), gone.then(() => undefined)]);
+  const closed = once(child, 'close');
+  const ready = await Promise.race([once(child.stdout!, 'data'), closed.then(() => undefined)]);
   if (!ready) throw new Error(log.trim());
   const { url } = JSON.parse(String(ready[0])) as { url: string };
   return {
@@ -62,12 +62,12 @@ export async function startExecutorProcess(
     },
     async end(signal) {
       child.kill(signal);
-      await gone;
+      await closed;
     },
   };
 }
 
-/** What the accounts of the ledger hold. */
+/** The balances of the ledger's accounts. */
 export function balancesOf(home: string): Record<string, string> {
   const book = openBook(join(home, 'ledger'), systemClock);
   try {

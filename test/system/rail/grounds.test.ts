@@ -14,8 +14,7 @@ const USER = 'alice';
 const TASK = 'Pay the rent in EUR from alice to rent, the amount that was given.';
 
 /**
- * Hands the rent over without its amount. The compiling model takes the newest that was given; without one, what the
- * agent has said.
+ * Submits the rent without its amount. The compiling model takes the newest given amount; without one, the agent's own.
  */
 const payer: Script = (response, request) => {
   const { model, messages } = request.body;
@@ -34,13 +33,13 @@ const payer: Script = (response, request) => {
   return calling({ name: 'core_execute', args: { intent: TASK } })(response, request);
 };
 
-async function house(t: TestContext) {
+async function startAll(t: TestContext) {
   const home = temporaryFolder(t);
   const endpoint = await modelEndpoint(t, payer);
   const executor = await startExecutorProcess(home, {
     EXECUTOR_MODEL: COMPILER_MODEL,
     EXECUTOR_MODEL_BASE_URL: endpoint.baseUrl,
-    // Nobody listens there; agents can be parked, and are woken once somebody does.
+    // No process listens there; agents can be parked, and are woken once a listener exists.
     EXECUTOR_CHRONOS_URL: 'http://127.0.0.1:9',
     EXECUTOR_CHRONOS_TOKEN: 'a-token-of-chronosd',
   });
@@ -61,8 +60,8 @@ async function house(t: TestContext) {
   return { home, executor, start };
 }
 
-test('an amount that only the agent has said is not paid, nor asked about', async (t) => {
-  const { home, executor, start } = await house(t);
+test('an amount that only the agent named is neither paid nor asked about', async (t) => {
+  const { home, executor, start } = await startAll(t);
   const neo = await start();
   await accepted(neo, { message: 'What is the rent?', conversation_id: 'c' });
   await settledTurns(neo, 'c');
@@ -75,13 +74,13 @@ test('an amount that only the agent has said is not paid, nor asked about', asyn
   assert.equal(balancesOf(home).rent, '0.00');
 });
 
-test('two alarms at night: the second task stands behind the first, both are parked, and whoever comes later pays each once', async (t) => {
-  const { home, executor, start } = await house(t);
+test('two alarms at night: the second task waits behind the first, both are parked, and a later approver pays each once', async (t) => {
+  const { home, executor, start } = await startAll(t);
   const neo = await start();
   const due = 1_795_000_000_000;
   for (const [n, amount] of ['7.25', '3.50'].entries()) {
-    const said = { conversation_id: 'night', message: `Rent, part ${n}.`, payload: { amount } };
-    await accepted(neo, wakeBody(due + n, said));
+    const message = { conversation_id: 'night', message: `Rent, part ${n}.`, payload: { amount } };
+    await accepted(neo, wakeBody(due + n, message));
     const turns = await settledTurns(neo, 'night');
     assert.match(turns[n]!.reply!, /It is parked/, executor.log());
   }
@@ -89,15 +88,15 @@ test('two alarms at night: the second task stands behind the first, both are par
   assert.match(turns[1]!.reply!, /begins when intent \S+ of the same user has ended/);
   await neo.end('SIGKILL');
 
-  const reborn = await start();
-  const events = await readEvents(t, reborn, '?conversation_id=night');
+  const restarted = await start();
+  const events = await readEvents(t, restarted, '?conversation_id=night');
   const paid = new Set<unknown>();
   for (let n = 0; n < 2; n++) {
     const { data } = await events.next(
       (event) => event.event === 'gate' && event.data.state === 'asked' && !paid.has(event.data.intent_id),
     );
     paid.add(data.intent_id);
-    const answer = await ask(reborn, `/intents/${data.intent_id}/gates/${data.node_id}/answer`, {
+    const answer = await ask(restarted, `/intents/${data.intent_id}/gates/${data.node_id}/answer`, {
       method: 'POST',
       body: JSON.stringify(
         await signedAnswer(

@@ -62,12 +62,12 @@ test('a transfer that a person asks Neo for is approved over its API, made once,
     receipt: { sha256: string; path: string };
   };
   assert.equal(pointer.path, `/intents/${gate.intent_id}/receipt`);
-  const told = events.received.find(({ event, data }) => event === 'tool' && data.state === 'finished')?.data;
+  const finished = events.received.find(({ event, data }) => event === 'tool' && data.state === 'finished')?.data;
   assert.match(
-    String(told?.output),
+    String(finished?.output),
     new RegExp(`was completed\\.\nReceipt: sha256 ${pointer.sha256}, .*GET ${pointer.path} `),
   );
-  // The person fetches it from their agent, and checks it through a pipe.
+  // The person fetches it from their agent, and verifies it through a pipe.
   const fetched = await ask(neo, pointer.path, {});
   const piped = await reveille(home, ['receipt', 'verify', '--key', key, '--json'], { input: fetched.text });
   assert.equal(piped.status, 0, piped.stderr + piped.stdout);

@@ -12,14 +12,14 @@ import { balancesOf, EXECUTOR_TOKEN, startExecutorProcess } from './executor-pro
 import { AGENT_MODEL, COMPILER_MODEL, spender, TASK } from './spender.ts';
 
 const LIMIT_MS = 60_000;
-/** The shortest that a machine can be told to stay awake without a turn. */
+/** The shortest time for which a machine can stay awake without a turn. */
 const IDLE_SECONDS = 10;
 const CONVERSATION = 'the-rent';
 
 type Intent = { intent_id: string; status: string; parked?: boolean; origin: string; conversation_id?: string };
 type Gate = { node_id: string; question: string; call: { call_sha256: string } };
 
-test('an alarm at night wakes Neo into a spend: it parks, is approved when Neo sleeps, and Neo is woken with the outcome', async (t) => {
+test('an alarm at night wakes Neo into a payment: it parks, is approved while Neo sleeps, and Neo is woken with the outcome', async (t) => {
   const endpoint = await modelEndpoint(t, spender);
   const { home, label, secrets, chronos, router, client, run } = await startInstallation(t);
   const executor = await startExecutorProcess(home.path, {
@@ -67,7 +67,7 @@ test('an alarm at night wakes Neo into a spend: it parks, is approved when Neo s
   await eventually('Neo sleeps', asleep, LIMIT_MS);
   assert.deepEqual([balancesOf(home.path).alice, balancesOf(home.path).rent], ['5000.00', '0.00']);
 
-  // In the morning: the executor's key is let in for the label, and a person answers without waking anybody.
+  // In the morning: the executor's key is enrolled for the label, and a person answers without waking any machine.
   const { public_key } = await get<{ public_key: string }>(`/intents/${intentId}/receipt`);
   await run('agent', 'enroll', '--label', label, '--public-key', public_key);
   const [gate] = (await get<{ pending: Gate[] }>(`/intents/${intentId}/gates`)).pending;

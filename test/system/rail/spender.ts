@@ -1,7 +1,4 @@
-/**
- * A scripted model that plays both parts: the agent that hands a transfer over, and the compiler that makes a plan of
- * it.
- */
+/** A scripted model in both roles: the agent that submits a transfer, and the compiler that makes a plan of it. */
 import { calling, type Script, saying } from '../../../src/kit/model/testing/model-endpoint.ts';
 
 export const TASK = 'Transfer 12.50 EUR from alice to rent.';

@@ -1,4 +1,4 @@
-/** Starts a script in the sandbox and passes on what it prints. Arguments: kind, own folder, user, script, task. */
+/** Starts a script in the sandbox and passes on its output. Arguments: kind, own folder, user, script, task. */
 import { spawnSync } from 'node:child_process';
 import { NO_SANDBOX_PATHS, Sandbox } from '../../../src/kit/process/isolation.ts';
 import { programFolders } from '../../../src/mcp-host/bundled-programs.ts';

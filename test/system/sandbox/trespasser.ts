@@ -1,10 +1,10 @@
 /**
- * A hostile program for the sandbox: tries to create something in every folder of the system, to open files for
- * writing, to reach other processes, and to undo the sandbox by namespaces of its own. It prints what it tried and what
- * succeeded as JSON. It never writes to a file that exists.
+ * A hostile program for the sandbox: tries to create a file in every folder of the system, to open files for writing,
+ * to reach other processes, and to undo the sandbox by namespaces of its own. It prints its attempts and successes as
+ * JSON. It never writes to a file that exists.
  *
- * Arguments: a JSON object with `own` (folders that it was given), `pid` (of a process outside), `files` (`all`, or the
- * interesting ones alone), `limitMs` and `mark` (part of the name of each file that it makes).
+ * Arguments: a JSON object with `own` (its given folders), `pid` (of a process outside), `files` (`all`, or only the
+ * critical ones), `limitMs` and `mark` (part of the name of each file that it creates).
  */
 import { execFileSync } from 'node:child_process';
 import {
@@ -28,7 +28,7 @@ export type Outcome = {
   files: number;
   processes: number;
   escapes: number;
-  /** What it should not have been able to do. */
+  /** The forbidden actions that succeeded. */
   through: string[];
   isComplete: boolean;
   status: Record<string, string>;
@@ -37,7 +37,7 @@ export type Outcome = {
 const task = JSON.parse(process.argv[2]!) as Task;
 const end = Date.now() + task.limitMs;
 const outcome: Outcome = { folders: 0, files: 0, processes: 0, escapes: 0, through: [], isComplete: true, status: {} };
-/** Of every program: temporary files, and its own processes. */
+/** Allowed for every program: temporary files, and its own processes. */
 const isOwn = (path: string) =>
   [...task.own, '/tmp', '/var/tmp', '/dev/shm'].some((own) => path === own || path.startsWith(`${own}/`));
 
@@ -71,7 +71,7 @@ function attempt(what: string, action: () => void): void {
     action();
     outcome.through.push(what);
   } catch {
-    // Refused, as it should be.
+    // Refused, as expected.
   }
 }
 
@@ -101,7 +101,7 @@ function tryFile(path: string): void {
   attempt(`open ${path}`, () => closeSync(openSync(path, constants.O_WRONLY | constants.O_NONBLOCK)));
 }
 
-function walk(folder: string): void {
+function tryTree(folder: string): void {
   if (Date.now() > end) {
     outcome.isComplete = false;
     return;
@@ -116,17 +116,17 @@ function walk(folder: string): void {
   }
   for (const entry of entries) {
     const path = join(folder, entry.name);
-    // Its own processes are its own.
+    // Its own processes are allowed.
     if (folder === '/proc' && /^\d+$/.test(entry.name)) continue;
-    if (entry.isDirectory()) walk(path);
+    if (entry.isDirectory()) tryTree(path);
     else if (!isOwn(path) && (task.files === 'all' || folder.startsWith('/proc/'))) {
-      // What a device is mounted on is listed as a file.
+      // The source of a device mount is listed as a file.
       if (entry.isFile() && !/^\/dev\/(?:null|zero|full|u?random)$/.test(path)) tryFile(path);
     }
   }
 }
 
-/** Processes outside: by the number that one has there, and by every number that a process may have. */
+/** Processes outside: by the process id outside, and by every number that a process may have. */
 function tryProcesses(): void {
   const own = new Set(readdirSync('/proc').filter((name) => /^\d+$/.test(name)));
   for (let pid = 1; pid < 70_000; pid++) {
@@ -134,7 +134,7 @@ function tryProcesses(): void {
     outcome.processes++;
     attempt(`signal ${pid}`, () => process.kill(pid, 0));
   }
-  // A thread's number is no process of another's; those of this program come and go.
+  // A thread id is not the id of another process; the threads of this program come and go.
   const threads = new Set([...own].flatMap((pid) => readdirSync(`/proc/${pid}/task`)));
   outcome.through = outcome.through.filter((what) => !(what.startsWith('signal ') && threads.has(what.slice(7))));
   for (const file of ['environ', 'mem', 'maps', 'root/etc/passwd', 'cwd/.', 'fd/0']) {
@@ -148,7 +148,7 @@ function tryProcesses(): void {
     });
 }
 
-/** With a namespace of its own a program has every capability in it. Each line says `through` when it got out. */
+/** With a namespace of its own a program has every capability in it. Each line prints `through` when it got out. */
 const ESCAPES = [
   'mount -o remount,rw /; mount -o remount,bind,rw /; : > /etc/$MARK && echo through',
   'mount -o remount,bind,rw /usr; : > /usr/$MARK && echo through',
@@ -172,16 +172,16 @@ function tryEscapes(): void {
       attempt(`unshare ${flags}: ${script}`, () => {
         const env = { PATH: '/usr/bin:/bin:/usr/sbin:/sbin', MARK: task.mark };
         const stdio: ['ignore', 'pipe', 'ignore'] = ['ignore', 'pipe', 'ignore'];
-        // The shell's status is that of its last word, which fails in most of them.
-        const said = execFileSync('unshare', [flags, 'sh', '-c', `${script}; :`], { env, stdio, encoding: 'utf8' });
-        if (!said.includes('through')) throw new Error('refused');
+        // The shell's status is that of its last command, which fails in most of them.
+        const output = execFileSync('unshare', [flags, 'sh', '-c', `${script}; :`], { env, stdio, encoding: 'utf8' });
+        if (!output.includes('through')) throw new Error('refused');
       });
     }
 }
 
 for (const path of INTERESTING) tryFile(path);
 for (const folder of FOLDERS) tryFolder(folder);
-walk('/');
+tryTree('/');
 tryProcesses();
 tryEscapes();
 for (const line of readFileSync('/proc/self/status', 'utf8').split('\n')) {

@@ -1,4 +1,4 @@
-/** Every folder of the system, and the files that matter most. The release half opens every file as well. */
+/** Every folder of the system, and the most critical files. The release half opens every file as well. */
 import { testTrespassing } from './trespass.ts';
 
 testTrespassing('interesting', 60_000);

@@ -1,4 +1,7 @@
-/** `reveille service` and `reveille upgrade` under a real systemd of a user: from the installation to nothing but the data. */
+/**
+ * `reveille service` and `reveille upgrade` under a real systemd of a user: from the installation until only the data
+ * remains.
+ */
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,12 +13,12 @@ import { eventually } from '../../support/eventually.ts';
 import { sharedOwner, temporaryFolder } from '../../support/temporary.ts';
 import { REGISTRY_PORT, SYSTEM_BUS, startUserManager, type UserManager, WAKE_ALARM, whyNot } from './user-manager.ts';
 
-// A container of CI may have no control groups to give away.
+// A CI container may have no control groups to delegate.
 const skip = whyNot() ?? false;
 
 const REGISTRY = join(import.meta.dirname, '..', '..', 'support', 'stand-ins', 'registry.ts');
 
-/** Words of a program that stands for another version: what it does otherwise, before it is this one. */
+/** Code of a program that represents another version: its differences, run before it becomes this version. */
 const VERSIONS = {
   '0.1.5': '',
   '0.2.0': '',
@@ -55,20 +58,20 @@ describe('reveille service under systemd', { skip }, () => {
   let system: UserManager;
   let folder: string;
   let registry: string;
-  const must = async (...words: string[]) => {
-    const { status, stdout, stderr } = await system.reveille(...words);
-    assert.equal(status, 0, `reveille ${words.join(' ')}: ${stderr}${stdout}`);
+  const must = async (...args: string[]) => {
+    const { status, stdout, stderr } = await system.reveille(...args);
+    assert.equal(status, 0, `reveille ${args.join(' ')}: ${stderr}${stdout}`);
     return stdout;
   };
-  const json = async (...words: string[]) => JSON.parse(await must(...words, '--json'));
-  /** What systemd knows; a command of ours costs ten times as much. */
+  const json = async (...args: string[]) => JSON.parse(await must(...args, '--json'));
+  /** The state in systemd; a command of Reveille costs ten times as much. */
   const logs = async () =>
     (await system.run('journalctl', ...'--user-unit reveille.service -o cat -q'.split(' '))).stdout;
   const mainPid = async () =>
     Number((await system.run('systemctl', ...'--user show reveille --property MainPID --value'.split(' '))).stdout);
   const neoOf = async () => (await system.run('pgrep', '-f', 'reveille.mjs neo$')).stdout.trim();
-  /** Waits until a process other than these is the service, and takes requests. */
-  const upAgain = (...others: number[]) =>
+  /** Waits until a process other than these is the service, and accepts requests. */
+  const restarted = (...others: number[]) =>
     eventually('it runs again', async () => {
       const run = join(system.home, 'run.json');
       const { pid } = existsSync(run) ? JSON.parse(readFileSync(run, 'utf8')) : { pid: 0 };
@@ -82,7 +85,7 @@ describe('reveille service under systemd', { skip }, () => {
     ...readdirSync(system.person).filter((name) => /upgrade$/.test(name)),
   ];
 
-  /** What `npm pack` would make of a version. */
+  /** The result of `npm pack` for a version. */
   async function pack(version: keyof typeof VERSIONS): Promise<string> {
     const root = join(folder, `package-${version}`, 'package');
     mkdirSync(join(root, 'bin'), { recursive: true });
@@ -105,7 +108,7 @@ describe('reveille service under systemd', { skip }, () => {
     system = await startUserManager(owner, folder);
   });
 
-  test('what stands in the way of an installation is one sentence, and nothing is left', async () => {
+  test('an obstacle to the installation is one sentence, and nothing remains', async () => {
     const refuses = async (says: RegExp) => {
       const { status, stderr } = await system.reveille('service', 'install');
       assert.equal(status, 1);
@@ -135,7 +138,7 @@ describe('reveille service under systemd', { skip }, () => {
     rmSync(prefix);
   });
 
-  test('install starts it, and it rings without a terminal', async () => {
+  test('install starts it, and it fires without a terminal', async () => {
     const installed = await json('service', 'install');
     assert.equal(installed.service, 'reveille');
     assert.ok(installed.enabled && installed.checkout);
@@ -152,11 +155,11 @@ describe('reveille service under systemd', { skip }, () => {
     );
   });
 
-  test('killed it is started again, and takes over the agent that is awake', async () => {
+  test('after a kill it is restarted, and adopts the agent that is awake', async () => {
     const [pid, neo] = [await mainPid(), await neoOf()];
     assert.match(neo, /^\d+/);
     await system.run('kill', '-9', String(pid));
-    await upAgain(pid);
+    await restarted(pid);
     assert.equal(await neoOf(), neo);
   });
 
@@ -169,33 +172,33 @@ describe('reveille service under systemd', { skip }, () => {
     assert.match(JSON.stringify(machine), /"running":"(ready|awake|up)"/);
   });
 
-  test('after a restart of everything what is overdue rings within 5 s, and says why it is late', async () => {
+  test('after a restart of the computer an overdue alarm fires within 5 s, and gives the reason of its lateness', async () => {
     await must('alarm', 'set', 'while nobody was there', '--in', '3s');
     await system.shutDown();
     assert.equal(await neoOf(), '');
     await delay(5000);
     await system.boot();
-    const line = await eventually('it rings', async () => /.*rang .*while nobody was there.*/.exec(await logs())?.[0]);
+    const line = await eventually('it fires', async () => /.*rang .*while nobody was there.*/.exec(await logs())?.[0]);
     assert.match(line, /\d s( \d+ ms)? late: Reveille was not running/);
     const { since } = await json('service', 'status');
-    const rangAt = await eventually('it is on record', async () => {
+    const firedAt = await eventually('it is recorded', async () => {
       const found = (await must('log', '--json')).split('\n').find((one) => one.includes('while nobody was there'));
       return found && (JSON.parse(found).at as string);
     });
-    assert.ok(Date.parse(rangAt) - Date.parse(since) < 5000, `${rangAt} after ${since}`);
+    assert.ok(Date.parse(firedAt) - Date.parse(since) < 5000, `${firedAt} after ${since}`);
     const record = (await must('log', '--json')).split('\n').find((one) => one.includes('while nobody was there'));
     const { alarm_id: id } = JSON.parse(record!);
-    const told = /late: Reveille was not running/;
-    assert.match(await must('alarm', 'show', id), told);
-    assert.match(await must('log'), told);
+    const lateReason = /late: Reveille was not running/;
+    assert.match(await must('alarm', 'show', id), lateReason);
+    assert.match(await must('log'), lateReason);
     const reply = await eventually('the agent has answered', async () => {
       const shown = await must('alarm', 'show', id);
       return /I am the offline model[\s\S]*/.exec(shown)?.[0];
     });
-    assert.match(reply, told, 'the agent was told, too');
+    assert.match(reply, lateReason, 'the agent got the reason, too');
   });
 
-  test('the computer is woken before the first alarm that asks for it, whatever is killed, and no more when none does', async () => {
+  test('the computer is woken before the first alarm that asks for it, whatever is killed, and no longer when none does', async () => {
     const armed = async () => {
       const { stdout } = await system.run('cat', WAKE_ALARM);
       return Number(stdout) * 1000;
@@ -208,8 +211,8 @@ describe('reveille service under systemd', { skip }, () => {
     const [first, second] = [await set('30m'), await set('1h')];
     assert.equal((await json('service', 'wake', 'on')).wakes_computer, true);
     await eventually('the first wake is armed', async () => (await armed()) === first.wakesAt);
-    const { woken_at: said } = await json('service', 'status');
-    assert.equal(Math.floor(Date.parse(said) / 1000) * 1000, first.wakesAt);
+    const { woken_at: output } = await json('service', 'status');
+    assert.equal(Math.floor(Date.parse(output) / 1000) * 1000, first.wakesAt);
     await system.run('kill', '-9', String(await mainPid()));
     await must('alarm', 'cancel', first.id).catch(() =>
       eventually('it runs again', () =>
@@ -228,23 +231,27 @@ describe('reveille service under systemd', { skip }, () => {
     await eventually('it is armed again, and stays so to the end', async () => (await armed()) === second.wakesAt);
   });
 
-  test('the computer is held awake until the turn has ended, and let go at once when the service is killed', async () => {
-    const held = async () => (await system.run('env', SYSTEM_BUS, 'systemd-inhibit', '--list', '--no-pager')).stdout;
-    const isHeld = async () => /Reveille .*sleep:idle:handle-lid-switch/.test(await held());
+  test('the computer is kept awake until the turn has ended, and released at once when the service is killed', async () => {
+    const isInhibited = async () =>
+      (await system.run('env', SYSTEM_BUS, 'systemd-inhibit', '--list', '--no-pager')).stdout;
+    const isHeld = async () => /Reveille .*sleep:idle:handle-lid-switch/.test(await isInhibited());
     await must('alarm', 'set', 'held awake for', '--in', '8s', '--wake-computer');
-    await eventually('it is held', isHeld);
-    const holder = /^Reveille +\d+ +\S+ +(\d+)/m.exec(await held())![1]!;
+    await eventually('the inhibitor is active', isHeld);
+    const holder = /^Reveille +\d+ +\S+ +(\d+)/m.exec(await isInhibited())![1]!;
     await system.run('kill', '-9', holder);
-    await eventually('another holds', async () => (await isHeld()) && !(await held()).includes(` ${holder} `));
+    await eventually(
+      'another inhibitor is active',
+      async () => (await isHeld()) && !(await isInhibited()).includes(` ${holder} `),
+    );
     const pid = await mainPid();
     await system.run('kill', '-9', String(pid));
-    await eventually('nothing holds', async () => !(await isHeld()));
-    await eventually('it is held again', isHeld);
-    await eventually('it is let go', async () => !(await isHeld()));
+    await eventually('no inhibitor is active', async () => !(await isHeld()));
+    await eventually('the inhibitor is active again', isHeld);
+    await eventually('the inhibitor is released', async () => !(await isHeld()));
     assert.match(await logs(), /rang .*held awake for[\s\S]*The message: "held awake for"/, 'the agent has answered');
   });
 
-  test('upgrade says in one sentence why a version cannot be had from the registry, and nothing changes', async () => {
+  test('upgrade gives the reason in one sentence when the registry cannot provide a version, and nothing changes', async () => {
     const pid = await mainPid();
     const refuses = async (wanted: string, says: RegExp) => {
       const { status, stderr } = await system.reveille('upgrade', wanted);
@@ -256,7 +263,7 @@ describe('reveille service under systemd', { skip }, () => {
     await refuses('latest', /^error: the registry http:\/\/127\.0\.0\.1:4873 cannot be reached \(ECONNREFUSED\), so /);
     for (const version of ['0.1.5', '0.2.0'] as const) await pack(version);
     void system.run(process.execPath, REGISTRY, registry, String(REGISTRY_PORT));
-    await eventually('the registry is there', () => existsSync(join(registry, 'listening')));
+    await eventually('the registry answers', () => existsSync(join(registry, 'listening')));
     await refuses('9.9.9', /^error: the registry has no reveille@9\.9\.9; .*npm view reveille versions/);
     const wrong = join(registry, 'reveille-0.2.0.tgz.wrong');
     writeFileSync(wrong, '');
@@ -267,7 +274,7 @@ describe('reveille service under systemd', { skip }, () => {
     await refuses(broken, /npm could not install/);
   });
 
-  test('upgrade runs the newest version of the registry, and goes back from one that is broken', async () => {
+  test('upgrade runs the newest version of the registry, and reverts a broken one', async () => {
     await must('alarm', 'set', 'kept over upgrades', '--in', '1h');
     assert.deepEqual((await json('upgrade')).to, '0.2.0');
     assert.equal((await json('service', 'status')).version, '0.2.0');
@@ -286,37 +293,37 @@ describe('reveille service under systemd', { skip }, () => {
     assert.deepEqual(leftOvers(), []);
   });
 
-  test('an upgrade that is killed while it downloads has changed nothing', async () => {
+  test('an upgrade that is killed during its download has changed nothing', async () => {
     const pid = await mainPid();
     const file = await pack('0.6.0');
     writeFileSync(`${file}.slow`, '');
     const cut = system.reveille('upgrade', '0.6.0');
-    await eventually('half of it has come', () => existsSync(`${file}.begun`));
+    await eventually('half of it has arrived', () => existsSync(`${file}.begun`));
     await system.run('pkill', '-9', '-f', 'reveille.mjs upgrade|npm install');
     await cut;
     rmSync(`${file}.slow`);
     assert.equal(await mainPid(), pid);
   });
 
-  test('after a power cut while the new version migrates, the one before runs on the data as it was', async () => {
+  test('after a power cut while the new version migrates, the previous one runs on the unchanged data', async () => {
     const cut = system.reveille('upgrade', '0.6.0');
     await eventually('it migrates', () => existsSync(join(system.person, 'migrating')));
     await system.cutPower();
     await cut;
     await system.boot();
-    await upAgain();
+    await restarted();
     assert.match(await must('alarm', 'list'), /kept over upgrades/);
     assert.match(await logs(), /The upgrade to 0\.6\.0 was interrupted and is cancelled: the version before starts/);
     assert.equal((await json('service', 'status')).version, '0.2.0');
     assert.deepEqual(leftOvers(), []);
   });
 
-  test('one that is killed while its version is looked at is brought to an end by the next', async () => {
+  test('an upgrade that is killed during its trial is completed by the next', async () => {
     await pack('0.7.0');
     void system.run(process.execPath, REGISTRY, registry, String(REGISTRY_PORT));
     writeFileSync(join(system.person, 'slow'), '');
     const cut = system.reveille('upgrade');
-    await eventually('the doctor looks', () => existsSync(join(system.person, 'doctoring')));
+    await eventually('the doctor runs its checks', () => existsSync(join(system.person, 'doctoring')));
     assert.match((await system.reveille('upgrade')).stderr, /another upgrade is at work, as process \d+/);
     await must('alarm', 'set', 'acknowledged by the new one', '--in', '1h');
     await system.run('pkill', '-9', '-f', 'reveille.mjs (upgrade|doctor)');
@@ -337,9 +344,9 @@ describe('reveille service under systemd', { skip }, () => {
     assert.deepEqual(leftOvers(), []);
   });
 
-  test('uninstall leaves nothing but the data, and says where that is', async () => {
-    const said = await must('service', 'uninstall');
-    assert.match(said, new RegExp(`The data is left in ${system.home}`));
+  test('uninstall leaves only the data, and prints its folder', async () => {
+    const output = await must('service', 'uninstall');
+    assert.match(output, new RegExp(`The data is left in ${system.home}`));
     assert.ok(!existsSync(join(system.person, '.config/systemd/user/reveille.service')));
     assert.ok(!existsSync(join(system.person, '.local/share/reveille')));
     assert.deepEqual((await system.run('pgrep', '-f', 'reveille.mjs')).stdout, '');

@@ -1,7 +1,6 @@
 /**
- * A real systemd that manages a user's services, in namespaces of its own: mounts, processes and network. Nothing of it
- * is left when its first process ends. It runs as it would after a login; only the first process of the computer is not
- * systemd.
+ * A real systemd that manages a user's services, in namespaces of its own: mounts, processes and network. Everything
+ * ends with its first process. It runs as after a login; only the first process of the computer is not systemd.
  */
 import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -14,12 +13,12 @@ import { needs } from '../../support/tools.ts';
 
 const SYSTEMD = ['/usr/lib/systemd/systemd', '/lib/systemd/systemd'].find((path) => existsSync(path));
 const GROUP = 'user.slice/user-0.slice/user@0.service';
-/** The hierarchies of control groups in which systemd keeps its own. */
+/** The control group hierarchies in which systemd keeps its own groups. */
 const HIERARCHIES = ['/sys/fs/cgroup', '/sys/fs/cgroup/unified', '/sys/fs/cgroup/systemd'];
 
 const NAMESPACES = ['--mount', '--pid', '--net', '--fork', '--kill-child', '--mount-proc', '--propagation', 'private'];
 
-/** Why there can be none here, as a sentence; `undefined` when there can. */
+/** The reason why there can be none here, as a sentence; `undefined` when there can. */
 export function whyNot(): string | undefined {
   if (process.platform !== 'linux') return 'systemd is of Linux';
   const missing = needs(['systemd', 'dbus-daemon', 'unshare', 'bash']);
@@ -36,7 +35,7 @@ export function whyNot(): string | undefined {
 
 const groupRoots = () => HIERARCHIES.filter((root) => existsSync(join(root, 'cgroup.procs')));
 
-/** Where npm looks for versions: nobody answers there until a test has {@link UserManager.run} somebody. */
+/** The registry address of npm: no process answers there until a test starts one with {@link UserManager.run}. */
 export const REGISTRY_PORT = 4873;
 const REGISTRY = `http://127.0.0.1:${REGISTRY_PORT}`;
 
@@ -44,20 +43,20 @@ export type UserManager = {
   readonly home: string;
   readonly person: string;
   /** Runs a program beside the services. */
-  run(program: string, ...words: string[]): Promise<Outcome>;
-  reveille(...words: string[]): Promise<Outcome>;
-  /** Ends the manager with all services, as a shutdown does, and leaves it at that until {@link boot}. */
+  run(program: string, ...args: string[]): Promise<Outcome>;
+  reveille(...args: string[]): Promise<Outcome>;
+  /** Ends the manager with all services, as a shutdown does, until {@link boot}. */
   shutDown(): Promise<void>;
-  /** Ends everything at once, as if the power were gone, and leaves it at that until {@link boot}. */
+  /** Ends everything at once, like a power cut, until {@link boot}. */
   cutPower(): Promise<void>;
-  /** Starts the manager, and with it what is enabled. */
+  /** Starts the manager, and with it the enabled services. */
   boot(): Promise<void>;
 };
 
-/** What goes with the power: the manager, our programs, and what they have started. */
+/** The processes that a power cut ends: the manager, our programs, and their children. */
 const CUT = 'systemd --user|reveille.mjs|npm install';
 
-/** Where logind keeps a computer awake for who asks: a system bus and logind, both real. */
+/** Where logind keeps a computer awake on request: a system bus and logind, both real. */
 const LOGIND = SYSTEMD?.replace(/systemd$/, 'systemd-logind');
 const BUS = `<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
  "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
@@ -66,17 +65,17 @@ const BUS = `<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configura
 <allow receive_type="error"/><allow receive_type="signal"/><allow own="*"/><allow user="*"/></policy></busconfig>
 `;
 export const SYSTEM_BUS = 'DBUS_SYSTEM_BUS_ADDRESS=unix:path=/run/dbus/system_bus_socket';
-/** The alarm of a clock of the hardware: a file, as the kernel's is, on a computer that may have no such clock. */
+/** The alarm of a hardware clock: a file, like the kernel's, on a computer that may have no such clock. */
 export const WAKE_ALARM = '/sys/class/rtc/rtc0/wakealarm';
 
-/** How each hierarchy is mounted anew, so that its top is where we are in it. */
+/** How each hierarchy is mounted again, so that its root is the current group. */
 const MOUNTS: Readonly<Record<string, string>> = {
   '/sys/fs/cgroup': 'mount -t cgroup2 cgroup2 /sys/fs/cgroup',
   '/sys/fs/cgroup/unified': 'mount -t cgroup2 cgroup2 /sys/fs/cgroup/unified',
   '/sys/fs/cgroup/systemd': 'mount -t cgroup -o none,name=systemd systemd /sys/fs/cgroup/systemd',
 };
 
-/** Goes into control groups of its own, and makes them the top ones. */
+/** Moves into control groups of its own, and makes them the root groups. */
 function enter(folder: string, mark: string): string {
   const moves = groupRoots().map((root) => `echo 0 > ${join(root, mark)}/cgroup.procs`);
   return `set -e
@@ -90,7 +89,7 @@ function inside(folder: string): string {
 ${MOUNTS[root]}
 mkdir -p ${join(root, GROUP)}`,
   );
-  // Only the manager: the journal takes the group of the first process for the top.
+  // Only the manager: the journal takes the group of the first process for the root.
   const moves = groupRoots().map((root) => `echo 0 > ${join(root, GROUP)}/cgroup.procs`);
   return `set -e
 ${groups.join('\n')}
@@ -120,7 +119,7 @@ while :; do
 done`;
 }
 
-/** Takes the control groups away that systemd has left empty. */
+/** Removes the control groups that systemd has left empty. */
 function removeGroups(mark: string): void {
   const remove = (folder: string) => {
     for (const entry of readdirSync(folder, { withFileTypes: true }))
@@ -130,7 +129,7 @@ function removeGroups(mark: string): void {
   for (const root of groupRoots()) if (existsSync(join(root, mark))) remove(join(root, mark));
 }
 
-/** @param folder for the person's home, the installation and our own files */
+/** @param folder for the person's home, the installation and the files of the test */
 export async function startUserManager(owner: Owner, folder: string): Promise<UserManager> {
   const mark = `reveille-test-${process.pid}`;
   const person = join(folder, 'person');
@@ -145,7 +144,7 @@ export async function startUserManager(owner: Owner, folder: string): Promise<Us
   const env = {
     PATH: process.env.PATH!,
     HOME: person,
-    // The repository itself may lie in the system's folder for temporary files, from which no service is made.
+    // The repository itself may be in the system's temporary folder, from which no service is created.
     TMPDIR: temporary,
     XDG_RUNTIME_DIR: '/run/user/0',
     TZ: 'Europe/Berlin',
@@ -157,14 +156,14 @@ export async function startUserManager(owner: Owner, folder: string): Promise<Us
     env,
     stdio: ['ignore', 'ignore', 'pipe'],
   });
-  let said = '';
+  let output = '';
   outer.stderr.setEncoding('utf8').on('data', (text: string) => {
-    said += text;
+    output += text;
   });
-  const gone = new Promise((resolve) => outer.once('close', resolve));
+  const closed = new Promise((resolve) => outer.once('close', resolve));
   atEnd(owner, async () => {
     outer.kill('SIGKILL');
-    await gone;
+    await closed;
     await eventually('the control groups are empty', () => {
       try {
         removeGroups(mark);
@@ -174,16 +173,16 @@ export async function startUserManager(owner: Owner, folder: string): Promise<Us
       }
     });
   });
-  await eventually('the namespaces are there', () => {
-    if (outer.exitCode !== null) throw new Error(`unshare ended: ${said}`);
+  await eventually('the namespaces exist', () => {
+    if (outer.exitCode !== null) throw new Error(`unshare ended: ${output}`);
     return existsSync(join(folder, 'ready'));
   });
   const inner = readFileSync(`/proc/${outer.pid}/task/${outer.pid}/children`, 'utf8').trim().split(' ')[0]!;
-  // Only services ask logind: without the systemd of the computer it takes long over what else it is asked.
+  // Only services call logind: without the system's systemd its other requests are slow.
   const bus = { DBUS_SYSTEM_BUS_ADDRESS: 'unix:path=/nowhere' };
-  const run = (program: string, ...words: string[]) =>
+  const run = (program: string, ...args: string[]) =>
     new Promise<Outcome>((resolve) => {
-      const there = ['--target', inner, '--mount', '--pid', '--net', '--cgroup', '--', program, ...words];
+      const there = ['--target', inner, '--mount', '--pid', '--net', '--cgroup', '--', program, ...args];
       const child: ChildProcess = execFile(
         'nsenter',
         there,
@@ -197,7 +196,7 @@ export async function startUserManager(owner: Owner, folder: string): Promise<Us
     home,
     person,
     run,
-    reveille: (...words) => run(process.execPath, PROGRAM, ...words),
+    reveille: (...args) => run(process.execPath, PROGRAM, ...args),
     async shutDown() {
       writeFileSync(join(folder, 'down'), '');
       await run('systemctl', '--user', 'exit');
@@ -205,7 +204,7 @@ export async function startUserManager(owner: Owner, folder: string): Promise<Us
     },
     async cutPower() {
       writeFileSync(join(folder, 'down'), '');
-      // All but those that are the computer: the first process, what it runs, and the journal.
+      // All processes except those of the simulated computer: the first process, its child, and the journal.
       await run('bash', '-c', `kill -9 $(pgrep -f '${CUT}') || true`);
       await eventually('all has ended', () => existsSync(join(folder, 'ended')));
     },

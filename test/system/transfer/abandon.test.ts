@@ -1,4 +1,4 @@
-/** Going back: the file is in use again only when the database is not. */
+/** Reverting a move: the file is in use again only when the database is not. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import pg from 'pg';
@@ -26,7 +26,7 @@ async function query(uri: string, text: string) {
 
 const fillSome = (store: Parameters<typeof fill>[0]) => fillMany(store, 10);
 
-test('given up while it was copied, the file is in use again and the database stays closed, though nobody asked it', async (t) => {
+test('after an abort during the copy, the file is in use again and the database stays closed, without a query', async (t) => {
   const bench = await filledWorkbench(t, server, fill);
   const wanted = await using(openSqlite(bench.path), contentsOf);
   await assert.rejects(
@@ -42,7 +42,7 @@ test('given up while it was copied, the file is in use again and the database st
   assert.deepEqual(await bench.abandon(), { from: bench.path, was: 'home', to: null, closed: false });
 });
 
-test('what happened to the file after the move was given up is part of the next one', async (t) => {
+test('changes to the file after an aborted move are part of the next one', async (t) => {
   const bench = await filledWorkbench(t, server, fill);
   await assert.rejects(
     bench.move(({ phase }) => {
@@ -58,7 +58,7 @@ test('what happened to the file after the move was given up is part of the next 
   assert.deepEqual(await using(await openPostgres(bench.uri), contentsOf), wanted);
 });
 
-test('after the move, going back closes the database first', async (t) => {
+test('after the move, reverting closes the database first', async (t) => {
   const bench = await filledWorkbench(t, server, fillSome);
   await bench.move();
   await assert.rejects(bench.abandon({ to: undefined }), {
@@ -75,19 +75,19 @@ test('after the move, going back closes the database first', async (t) => {
   assert.equal((await bench.move()).outcome, 'moved');
 });
 
-test('what was only read in the database since is no change', async (t) => {
+test('reads in the database since then are no change', async (t) => {
   const bench = await filledWorkbench(t, server, fillSome);
   await bench.move();
   const { rows } = await query(bench.uri, 'SELECT owner FROM owners');
   assert.ok(rows.length > 0);
   await using(await openPostgres(bench.uri), (store) => store.list(String(rows[0].owner), { limit: 10 }));
-  // The bound on an owner's alarms is raised ahead of time, and worked out anew where it meets the limit.
+  // The bound on an owner's alarms is raised ahead of time, and recomputed where it meets the limit.
   await query(bench.uri, 'UPDATE owners SET open_at_most = open_at_most + 1');
   const { was, closed } = await bench.abandon();
   assert.deepEqual([was, closed], ['moved', true]);
 });
 
-test('what has happened in the database since is given up only when told to', async (t) => {
+test('changes in the database since then are discarded only on request', async (t) => {
   const bench = await filledWorkbench(t, server, fillSome);
   await bench.move();
   await using(await openPostgres(bench.uri), (store) => createDue(store, NOW));
@@ -95,7 +95,7 @@ test('what has happened in the database since is given up only when told to', as
     code: 'conflict',
     message: /has changed since the move \(alarms, occurrences, owners\).*--discard/,
   });
-  // Refused, it is as it was.
+  // After the refusal nothing has changed.
   assert.throws(() => openSqlite(bench.path), withCode('conflict'));
   await using(await openPostgres(bench.uri), async () => undefined);
   assert.equal((await bench.abandon({ discard: true })).closed, true);
@@ -103,7 +103,7 @@ test('what has happened in the database since is given up only when told to', as
   await using(openSqlite(bench.path), async () => undefined);
 });
 
-test('as long as a chronosd uses the database there is no way back', async (t) => {
+test('while a chronosd uses the database, no revert is possible', async (t) => {
   const bench = await filledWorkbench(t, server, fillSome);
   await bench.move();
   const replica = await openPostgres(bench.uri);
@@ -116,7 +116,7 @@ test('as long as a chronosd uses the database there is no way back', async (t) =
   assert.equal((await bench.abandon()).closed, true);
 });
 
-test('a database that is gone for good is not waited for when told so', async (t) => {
+test('on request, the command does not wait for a database that is lost for good', async (t) => {
   const bench = await filledWorkbench(t, server, fillSome);
   await bench.move();
   await server.dropDatabase(bench.database);
@@ -127,7 +127,7 @@ test('a database that is gone for good is not waited for when told so', async (t
   await using(openSqlite(bench.path), async () => undefined);
 });
 
-test('another database than the one it moved to says nothing about it', async (t) => {
+test('a database other than the target of the move gives no information about it', async (t) => {
   const bench = await filledWorkbench(t, server, fillSome);
   const other = await filledWorkbench(t, server, fillSome);
   await bench.move();

@@ -1,4 +1,4 @@
-/** `reveille migrate` as it is typed. */
+/** `reveille migrate` on the command line. */
 
 import assert from 'node:assert/strict';
 import { globSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -30,7 +30,7 @@ async function installation(t: Owner, count = 5) {
   await using(openSqlite(path), (store) => (count === 0 ? fill(store) : fillMany(store, count)));
   const database = await server.createDatabase();
   const uri = server.uri(database);
-  const run = (...words: string[]) => reveille(home.path, ['migrate', ...words]);
+  const run = (...args: string[]) => reveille(home.path, ['migrate', ...args]);
   return { home, path, uri, name: uri.split('@')[1]!, database, run };
 }
 
@@ -40,7 +40,7 @@ function filesOf(folder: string): string {
   return files.map((file) => readFileSync(join(folder, file), 'latin1')).join('\n');
 }
 
-test('the move is told in aligned lines, and ends with what to set; the password is nowhere', async (t) => {
+test('the move is reported in aligned lines, and ends with the setting to change; the password is nowhere', async (t) => {
   const { home, path, uri, name, run } = await installation(t, 0);
   const { status, stdout, stderr } = await run('--to', uri);
   assert.deepEqual([status, stderr], [0, '']);
@@ -61,7 +61,7 @@ test('the move is told in aligned lines, and ends with what to set; the password
   assert.ok(lines.every((line) => line.length <= 200 && line.trimEnd() === line));
   assert.doesNotMatch(stdout + filesOf(home.path), new RegExp(PASSWORD));
 
-  // The line, with the password put in, is what chronosd needs.
+  // The line, with the password inserted, is the setting of chronosd.
   const line = lines.find((each) => each.startsWith('  CHRONOS_POSTGRES_URI'))!;
   writeFileSync(home.configFile, `${line.trim().replace('<password>', PASSWORD)}\nCHRONOS_DEV: 1\n`);
   const again = await run();
@@ -96,7 +96,7 @@ test('with --json there is one line, with whole checksums', async (t) => {
   assert.doesNotMatch(stdout, new RegExp(PASSWORD));
 });
 
-test('a dry run says what there is and what would happen, also while chronosd runs, and changes nothing', async (t) => {
+test('a dry run reports the content and the planned steps, also while chronosd runs, and changes nothing', async (t) => {
   const { path, uri, name, database, run } = await installation(t);
   const store = openSqlite(path);
   const before = readFileSync(path);
@@ -137,7 +137,7 @@ test('a dry run says what there is and what would happen, also while chronosd ru
   assert.match((await run('--to', uri, '--dry-run')).stdout, /^Moved to .* already; would do nothing\. Nothing was/);
 });
 
-test('what is refused ends with a status and one sentence', async (t) => {
+test('a refusal ends with a status and one sentence', async (t) => {
   const { path, uri, run } = await installation(t);
   const cases: [words: string[], status: number, said: RegExp][] = [
     [[], 2, /--to is missing; name the database: --to postgres:\/\/user:password@host:5432\/database/],
@@ -149,10 +149,10 @@ test('what is refused ends with a status and one sentence', async (t) => {
     [['--to', uri, '--from', `${path}.no`, '--dry-run'], 1, /\.no contains no alarms/],
     [['--to', server.uri('none', 'reveille', 'a-canary')], 1, /password authentication failed for user/],
   ];
-  for (const [words, status, said] of cases) {
-    const outcome = await run(...words);
-    assert.deepEqual([words, outcome.status, outcome.stdout], [words, status, '']);
-    assert.match(outcome.stderr, said);
+  for (const [args, status, message] of cases) {
+    const outcome = await run(...args);
+    assert.deepEqual([args, outcome.status, outcome.stdout], [args, status, '']);
+    assert.match(outcome.stderr, message);
     assert.match(outcome.stderr, /^error: [^\n]+\n$/);
     assert.doesNotMatch(outcome.stderr, /a-canary/);
   }
@@ -163,7 +163,7 @@ test('what is refused ends with a status and one sentence', async (t) => {
 test('a copy that differs is shown table by table, and the command fails', async (t) => {
   const { uri, database, run } = await installation(t);
   await using(await openPostgres(uri), async () => undefined);
-  // Somebody else's trigger, say.
+  // For example, another program's trigger.
   await server.run(
     `CREATE FUNCTION meddle() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.label = upper(NEW.label); RETURN NEW; END $$;
      CREATE TRIGGER meddle BEFORE INSERT ON alarms FOR EACH ROW EXECUTE FUNCTION meddle()`,
@@ -184,7 +184,7 @@ test('a copy that differs is shown table by table, and the command fails', async
   assert.equal(JSON.parse(json.stderr).error.code, 'conflict');
 });
 
-test('giving up says where the alarms are rung from now', async (t) => {
+test('an abort reports which database fires the alarms from now on', async (t) => {
   const { path, uri, run } = await installation(t);
   const nothing = await run('--abandon');
   assert.equal(nothing.status, 0);

@@ -1,4 +1,4 @@
-/** A store with everything in it that a store can hold, and all that can be read of it. */
+/** A store with every kind of content, and all its readable content. */
 import type { AlarmState, Attempt } from '../../../src/chronos/alarm/alarm.ts';
 import type { StoredTurnReport } from '../../../src/chronos/alarm/fire-history.ts';
 import { settleDeferred } from '../../../src/chronos/alarm/settlement.ts';
@@ -26,7 +26,7 @@ import {
 import { FINISHED, STARTED } from '../../contract/store/receipts.ts';
 import { PAYLOADS, TEXTS } from '../../contract/store/texts.ts';
 
-/** Sorts otherwise by a language's rules than byte by byte. */
+/** Sorts differently by the rules of a language than byte by byte. */
 const OWNERS = [ADA, BOB, 'Zoe', '_', 'a.b-c', 'zoe'];
 
 const LATER = NOW + 86_400_000;
@@ -41,7 +41,7 @@ async function fillTexts(store: AlarmStore): Promise<void> {
       conversationId: 'a.b_c:d-e',
       idempotencyKey: `key ' " \\ {} , 🦘 ${n}`,
     });
-  // Half of a pair cannot be stored; SQLite keeps the sign for it, and so must what is made of that.
+  // Half of a surrogate pair cannot be stored; SQLite stores the replacement character for it, and so must the copy.
   await createDue(store, LATER, { wakeMessage: 'half a \ud83e pair' });
 }
 
@@ -68,7 +68,7 @@ async function fillNumbers(store: AlarmStore): Promise<void> {
 /** Alarms at every point of their lives. */
 async function fillLives(store: AlarmStore, owner: string): Promise<void> {
   const due = (n: number, change = {}) => createDue(store, NOW - 100_000 + n, { owner, ...change });
-  // A key that went from a cancelled alarm to another.
+  // A key that moved from a cancelled alarm to another.
   const { alarm: first } = await createDue(store, LATER, { owner, idempotencyKey: 'again' });
   await store.update(owner, first.id, cancelled);
   await createDue(store, LATER, { owner, idempotencyKey: 'again' });
@@ -121,14 +121,14 @@ async function fillLives(store: AlarmStore, owner: string): Promise<void> {
   await store.complete([
     { key: keyOf(five!), attempt: null, settle: (state) => settleDeferred(state, five!.occurrence.fireId, hold) },
   ]);
-  // Fences that have gone far.
+  // Fencing numbers with high values.
   for (let round = 0; round < 3; round++)
     for (const mine of (await claim(store, { now: NOW + 1000 })).filter(({ alarm }) => alarm.owner === owner))
       await store.complete([{ key: keyOf(mine), attempt: null, settle: again(mine.occurrence.fireId, NOW + round) }]);
 }
 
 /**
- * Deliveries under way when the process ended: one of them of an alarm that was cancelled meanwhile, one of a paused
+ * Deliveries in flight when the process ended: one of them of an alarm that was cancelled meanwhile, one of a paused
  * one.
  */
 async function leaveLeases(store: AlarmStore): Promise<void> {
@@ -162,7 +162,7 @@ export async function fill(store: AlarmStore): Promise<void> {
   await store.putNonce('a nonce', 'did:matrix:a:b', NOW + 120_000, NOW);
 }
 
-/** Many plain alarms, so that a move takes some batches. */
+/** Many plain alarms, so that a move takes several batches. */
 export async function fillMany(store: AlarmStore, count: number, owners = 50): Promise<void> {
   const entries = Array.from({ length: count }, (_, n) => alarmDue(LATER + n, { owner: `owner-${n % owners}` }));
   for (let at = 0; at < entries.length; at += 2000)
@@ -186,7 +186,7 @@ async function allStates(store: AlarmStore, owner: string): Promise<AlarmState[]
   }
 }
 
-/** Everything that the port gives of some owners, and the keys of all. */
+/** Everything that the port returns for some owners, and the keys of all. */
 export async function contentsOf(store: AlarmStore, owners: readonly string[] = OWNERS): Promise<Contents> {
   const contents: Contents = {
     states: [],

@@ -1,6 +1,4 @@
-/**
- * Alarms that were set on SQLite ring from PostgreSQL, each once, whatever they were doing when chronosd was stopped.
- */
+/** Alarms that were set on SQLite fire from PostgreSQL, each once, in whatever state chronosd was stopped. */
 
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
@@ -18,7 +16,7 @@ import { listening, temporaryFolder } from '../../support/temporary.ts';
 
 type Wake = { fire_id: string; message: string; payload?: unknown; attempt: number };
 
-/** Takes wakes as the router does; one whose message says so is never answered. */
+/** Takes wakes as the router does; a wake whose message says so is never answered. */
 async function startRouter(t: TestContext) {
   const router = { url: '', wakes: [] as Wake[], bodies: [] as string[], hanging: 0 };
   const server = createServer((request, response) => {
@@ -41,7 +39,7 @@ async function startRouter(t: TestContext) {
   return router;
 }
 
-test('alarms set on SQLite ring once from PostgreSQL, after a kill -9 in the middle of a delivery', async (t) => {
+test('alarms set on SQLite fire once from PostgreSQL, after a kill -9 during a delivery', async (t) => {
   const postgres = await startPostgres();
   t.after(() => postgres.remove());
   const uri = postgres.uri(await postgres.createDatabase());
@@ -72,15 +70,15 @@ test('alarms set on SQLite ring once from PostgreSQL, after a kill -9 in the mid
   ]);
   await killed.until(({ stdout }) => stdout.includes('"url"'));
 
-  const rings = new Map<string, string>();
+  const expectedFires = new Map<string, string>();
   const set = async (message: string, change: Partial<AlarmCreateBody>) => {
     const { id } = await client.createAlarm({ kind: 'once', wake_message: message, ...change } as AlarmCreateBody);
-    rings.set(id, message);
+    expectedFires.set(id, message);
     return id;
   };
   await set('rang before', { delay_seconds: 1 });
   const hanging = await set('hang, then ring', { delay_seconds: 1 });
-  await eventually('one has rung and one hangs', () => router.wakes.length === 1 && router.hanging === 1);
+  await eventually('one has fired and one hangs', () => router.wakes.length === 1 && router.hanging === 1);
   for (let n = 0; n < 20; n++) await set(`due while it moves ${n} \u0000 `, { delay_seconds: 1 + n / 20 });
   await set('due afterwards', { delay_seconds: 6, payload: new RawJson('{"n":12345678901234567890,"f":1.0}') });
   const quiet = await set('cancelled', { delay_seconds: 3 });
@@ -100,21 +98,21 @@ test('alarms set on SQLite ring once from PostgreSQL, after a kill -9 in the mid
 
   configure(`CHRONOS_POSTGRES_URI: ${JSON.stringify(uri)}`, 'CHRONOS_ENROLLMENT: tofu');
   const replica = stayingReveille(t, home.path, ['chronosd', '--json']);
-  await replica.until(({ stdout: said }) => said.includes('"url"'));
+  await replica.until(({ stdout: output }) => output.includes('"url"'));
   await eventually(
     'no alarm is active',
     async () => (await client.listAlarms({ status: 'active' })).alarms.length === 0,
   );
 
-  const rung = Map.groupBy(router.wakes, ({ fire_id }) => fire_id);
-  const expected = [...rings.keys()].filter((id) => id !== quiet);
+  const firedWakes = Map.groupBy(router.wakes, ({ fire_id }) => fire_id);
+  const expected = [...expectedFires.keys()].filter((id) => id !== quiet);
   assert.deepEqual(
-    [...rung.keys()].map((fireId) => fireId.split('@')[0]).toSorted(),
+    [...firedWakes.keys()].map((fireId) => fireId.split('@')[0]).toSorted(),
     expected.toSorted(),
-    'every alarm rang but the cancelled one',
+    'every alarm fired except the cancelled one',
   );
-  for (const [fireId, wakes] of rung) assert.equal(wakes.length, 1, `${fireId} rang ${wakes.length} times`);
-  for (const { fire_id, message } of router.wakes) assert.equal(message, rings.get(fire_id.split('@')[0]!));
+  for (const [fireId, wakes] of firedWakes) assert.equal(wakes.length, 1, `${fireId} fired ${wakes.length} times`);
+  for (const { fire_id, message } of router.wakes) assert.equal(message, expectedFires.get(fire_id.split('@')[0]!));
   assert.ok(router.bodies.some((body) => body.includes('{"n":12345678901234567890,"f":1.0}')));
   const { fires } = await client.listFires(hanging);
   assert.deepEqual(

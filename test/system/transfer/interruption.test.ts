@@ -1,4 +1,4 @@
-/** A move that is cut off, at any moment and by whatever, goes on; and until it is whole, nobody rings. */
+/** An interrupted move continues, at whatever moment and for whatever reason; until it is complete, no alarm fires. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -24,7 +24,7 @@ async function fillBoth(store: AlarmStore): Promise<void> {
   await fillMany(store, 2600, OWNERS.length);
 }
 
-/** What there is of both kinds of owners. */
+/** The content of both kinds of owners. */
 async function everything(store: AlarmStore) {
   return [await contentsOf(store), await contentsOf(store, OWNERS)];
 }
@@ -39,7 +39,7 @@ async function isOpen(open: () => Promise<AlarmStore>): Promise<boolean> {
   }
 }
 
-/** Which of the two sides lets a chronosd in. */
+/** The side that accepts a chronosd. */
 async function openSides({ path, uri }: Workbench): Promise<string[]> {
   const sides = [];
   if (await isOpen(async () => openSqlite(path))) sides.push('SQLite');
@@ -48,15 +48,15 @@ async function openSides({ path, uri }: Workbench): Promise<string[]> {
 }
 
 async function moveInChild(t: TestContext, { path, uri }: Workbench, phase: string, nth: number) {
-  const words = [join(import.meta.dirname, 'killed-mover.fixture.ts'), path, uri, phase, String(nth)];
-  const child = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'inherit'] });
+  const args = [join(import.meta.dirname, 'killed-mover.fixture.ts'), path, uri, phase, String(nth)];
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
   t.after(() => child.kill('SIGKILL'));
-  let said = '';
+  let output = '';
   child.stdout.setEncoding('utf8').on('data', (text) => {
-    said += text;
+    output += text;
   });
   await once(child, 'close');
-  return { killed: child.signalCode === 'SIGKILL', said };
+  return { killed: child.signalCode === 'SIGKILL', output };
 }
 
 const DEATHS: readonly [phase: string, nth: number][] = [
@@ -70,7 +70,7 @@ const DEATHS: readonly [phase: string, nth: number][] = [
   ['arrived', 1],
 ];
 
-test('killed at one step after the other, the move goes on each time, and at most one side is open', async (t) => {
+test('killed at one step after the other, the move continues each time, and at most one side is open', async (t) => {
   const bench = await filledWorkbench(t, server, fillBoth);
   const wanted = await using(openSqlite(bench.path), everything);
   for (const [phase, nth] of DEATHS) {
@@ -78,13 +78,13 @@ test('killed at one step after the other, the move goes on each time, and at mos
     assert.ok(killed, `killed while ${phase} ${nth}`);
     assert.deepEqual(await openSides(bench), phase === 'arrived' ? ['PostgreSQL'] : [], phase);
   }
-  // Killed after the database was opened, there is only a note to make.
-  assert.deepEqual(await moveInChild(t, bench, 'never', 1), { killed: false, said: 'moved' });
+  // Killed after the database was opened, only a note remains to be made.
+  assert.deepEqual(await moveInChild(t, bench, 'never', 1), { killed: false, output: 'moved' });
   assert.deepEqual(await openSides(bench), ['PostgreSQL']);
   assert.deepEqual(await using(await openPostgres(bench.uri), everything), wanted);
 });
 
-test('what was stored is not sent again', async (t) => {
+test('stored rows are not sent again', async (t) => {
   const bench = await filledWorkbench(t, server, fillBoth);
   await assert.rejects(
     bench.move((step) => {
@@ -97,7 +97,7 @@ test('what was stored is not sent again', async (t) => {
   assert.ok(copied <= all - 2000, `${copied} of ${all}`);
 });
 
-test('a PostgreSQL that stops in the middle leaves a sentence, and the move goes on when it is back', async (t) => {
+test('a PostgreSQL that stops meanwhile causes one sentence, and the move continues when it is back', async (t) => {
   const bench = await filledWorkbench(t, server, fillBoth);
   const wanted = await using(openSqlite(bench.path), everything);
   let stopped: Promise<void> | undefined;
@@ -121,7 +121,7 @@ test('a PostgreSQL that stops in the middle leaves a sentence, and the move goes
   assert.deepEqual(await using(await openPostgres(bench.uri), everything), wanted);
 });
 
-test('connections that are cut again and again delay the move and nothing else', async (t) => {
+test('connections that are cut again and again only delay the move', async (t) => {
   const bench = await filledWorkbench(t, server, fillBoth);
   const wanted = await using(openSqlite(bench.path), everything);
   let cuts = 0;
@@ -132,7 +132,7 @@ test('connections that are cut again and again delay the move and nothing else',
     let cutting: Promise<unknown> | undefined;
     const result = await bench
       .move(() => {
-        // Later and later, so that there is an end to it.
+        // Later and later, so that it ends.
         if (reports++ === cuts) cutting = cut();
       })
       .catch((error: unknown) => {
@@ -151,7 +151,7 @@ test('connections that are cut again and again delay the move and nothing else',
   assert.deepEqual(await using(await openPostgres(bench.uri), everything), wanted);
 });
 
-test('a disk that is full on the server stops the move; when there is room, it goes on', async (t) => {
+test('a full disk on the server stops the move; when there is space, it continues', async (t) => {
   const bench = await filledWorkbench(t, server, fillBoth);
   const wanted = await using(openSqlite(bench.path), everything);
   await using(await openPostgres(bench.uri), async () => undefined);

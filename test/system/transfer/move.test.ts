@@ -1,4 +1,4 @@
-/** What a move brings over, and that nothing is different afterwards. */
+/** The content of a move, and that it is equal afterwards. */
 import assert from 'node:assert/strict';
 import { copyFileSync } from 'node:fs';
 import { after, before, test } from 'node:test';
@@ -14,7 +14,7 @@ before(async () => {
 });
 after(() => server.remove());
 
-test('everything a store can hold reads the same from PostgreSQL as it did from SQLite', async (t) => {
+test('all content of a store reads the same from PostgreSQL as from SQLite', async (t) => {
   const { path, uri, move } = await workbench(t, server);
   await using(openSqlite(path), fill);
   const wanted = await using(openSqlite(path), contentsOf);
@@ -29,14 +29,14 @@ test('everything a store can hold reads the same from PostgreSQL as it did from 
   assert.deepEqual(await using(await openPostgres(uri), contentsOf), wanted);
 });
 
-test('leases that the stopped process left are ended as SQLite would have ended them', async (t) => {
+test('leases of the stopped process are ended as SQLite would have ended them', async (t) => {
   const { path, uri, move } = await filledWorkbench(t, server, fill);
   const copy = `${path}.copy`;
   copyFileSync(path, copy);
   await move();
   const passOn = async (store: Awaited<ReturnType<typeof openPostgres>>) => {
     const seen = [];
-    // Before they run out, at that instant, and later: what was interrupted is owed again.
+    // Before they expire, at that time, and later: interrupted deliveries are owed again.
     for (const now of [NOW + 3000, NOW + 2000 + LEASE_MS, NOW + 60_000]) {
       const claims = await claim(store, { now });
       seen.push(claims.toSorted((one, other) => (one.occurrence.fireId < other.occurrence.fireId ? -1 : 1)));
@@ -48,7 +48,7 @@ test('leases that the stopped process left are ended as SQLite would have ended 
   assert.deepEqual(await using(await openPostgres(uri), passOn), ours);
 });
 
-test('how many alarms an owner has open is known, and a key that was pinned keeps others out', async (t) => {
+test("an owner's number of open alarms is known, and a pinned key keeps others out", async (t) => {
   const { path, uri, move } = await filledWorkbench(t, server, fill);
   const entry = () => alarmDue(NOW + 1);
   const { active } = (await using(openSqlite(path), (store) => store.create(entry(), { maxActive: 0 }))) as {
@@ -62,7 +62,7 @@ test('how many alarms an owner has open is known, and a key that was pinned keep
   });
 });
 
-test('whatever is done to a store that moves in the middle, it answers as the model does', () =>
+test('for all operations, a store that moves meanwhile answers as the model does', () =>
   walkRandomly(async () => {
     const cleanups: (() => unknown)[] = [];
     const { path, uri, move } = await workbench({ after: (cleanup) => void cleanups.unshift(cleanup) }, server, true);
@@ -84,7 +84,7 @@ test('whatever is done to a store that moves in the middle, it answers as the mo
     };
   }, 15));
 
-test('a second run says so and changes nothing', async (t) => {
+test('a second run reports it and changes nothing', async (t) => {
   const { path, uri, move } = await filledWorkbench(t, server, (store) => fillMany(store, 10));
   const { since } = await move();
   await using(await openPostgres(uri), (store) => create(store, alarmDue(NOW, { owner: ADA })));

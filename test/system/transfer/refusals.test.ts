@@ -1,4 +1,4 @@
-/** What a move is refused for, and what each side is closed to meanwhile. */
+/** The refusals of a move, and the operations from which each side is closed meanwhile. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -38,7 +38,7 @@ const everythingAndMore: Filling = async (store) => {
 };
 const shared = { clock: systemClock, log: silentLogger };
 
-/** The refusal of a promise. */
+/** The error of a rejected promise. */
 async function refusalOf(promise: Promise<unknown>): Promise<ReveilleError> {
   const error = await promise.then(
     () => assert.fail('it was not refused'),
@@ -49,7 +49,7 @@ async function refusalOf(promise: Promise<unknown>): Promise<ReveilleError> {
   return error;
 }
 
-/** Cuts a move off when the copy is whole and about to be compared. */
+/** Cuts a move off when the copy is complete and about to be compared. */
 async function moveUpToComparing(bench: { move: Awaited<ReturnType<typeof workbench>>['move'] }): Promise<void> {
   const cut = bench.move(({ phase }) => {
     if (phase === 'comparing') throw new Error('cut off');
@@ -83,7 +83,7 @@ test('a file that a running process owns is not moved, and the process is named'
   assert.equal((await bench.move()).outcome, 'moved');
 });
 
-test('a file that is not there is not made, and one of something else is left alone', async (t) => {
+test("a missing file is not created, and another program's is left unchanged", async (t) => {
   const bench = await workbench(t, server);
   const missing = await refusalOf(bench.move());
   assert.equal(missing.code, 'not_found');
@@ -92,7 +92,7 @@ test('a file that is not there is not made, and one of something else is left al
   assert.match((await refusalOf(bench.move())).message, /is damaged .* left untouched/);
 });
 
-test('a database in use is not mixed into', async (t) => {
+test('nothing is merged into a database in use', async (t) => {
   const bench = await filledWorkbench(t, server, aFew);
   const kinds: ((store: Awaited<ReturnType<typeof openPostgres>>) => Promise<unknown>)[] = [
     (store) => createDue(store, NOW),
@@ -112,7 +112,7 @@ test('a database in use is not mixed into', async (t) => {
   }
 });
 
-test('what chronosd asks of a database, a move asks as well', async (t) => {
+test('a move has the same database requirements as chronosd', async (t) => {
   const bench = await filledWorkbench(t, server, aFew);
   const into = (to: string) => refusalOf(move({ from: bench.path, to, ...shared }));
   const guest = await server.createDatabase();
@@ -134,7 +134,7 @@ test('what chronosd asks of a database, a move asks as well', async (t) => {
   await using(openSqlite(bench.path), (store) => createDue(store, NOW));
 });
 
-test('a chronosd that is connected to the empty database stops the move; without it, it goes on', async (t) => {
+test('a chronosd that is connected to the empty database stops the move; without it, the move continues', async (t) => {
   const bench = await filledWorkbench(t, server, aFew);
   const named = `${bench.uri}?application_name=mine`;
   const other = await openPostgres(named);
@@ -155,7 +155,7 @@ test('a chronosd that is connected to the empty database stops the move; without
   assert.equal((await bench.move()).outcome, 'moved');
 });
 
-test('while the move is not finished neither side starts, and each says how to go on', async (t) => {
+test('while the move is not finished neither side starts, and each names the next step', async (t) => {
   const bench = await filledWorkbench(t, server, aFew);
   await moveUpToComparing(bench);
   const fromFile = await refusalOf(Promise.try(() => openSqlite(bench.path)));
@@ -176,7 +176,7 @@ test('while the move is not finished neither side starts, and each says how to g
   );
 });
 
-test('a move that is under way goes into no other database, and lets no other file into its own', async (t) => {
+test('an unfinished move goes into no other database, and its database accepts no other file', async (t) => {
   const bench = await filledWorkbench(t, server, aFew);
   const other = await filledWorkbench(t, server, aFew);
   await moveUpToComparing(bench);
@@ -192,7 +192,7 @@ test('a move that is under way goes into no other database, and lets no other fi
   assert.equal((await other.move()).outcome, 'moved');
 });
 
-test('of two processes that move a file and a copy of it, the later one goes on and the other stops', async (t) => {
+test('of two processes that move a file and a copy of it, the later one continues and the other stops', async (t) => {
   const bench = await filledWorkbench(t, server, manyBatches);
   const wanted = await using(openSqlite(bench.path), (store) => contentsOf(store, ['owner-0', 'owner-49']));
   await assert.rejects(
@@ -205,7 +205,7 @@ test('of two processes that move a file and a copy of it, the later one goes on 
   let second: Promise<unknown> | undefined;
   const asOutcome = (error: unknown) => error;
   const first = bench.move((step) => {
-    // Either may end first, and be refused before anybody waits for it.
+    // Either may end first, and be refused before the test awaits it.
     if (step.phase === 'copying') second ??= move({ from: copy, to: bench.uri, ...shared }).catch(asOutcome);
   });
   const outcomes = [await first.catch(asOutcome), await second!];
@@ -215,7 +215,7 @@ test('of two processes that move a file and a copy of it, the later one goes on 
   }
   assert.ok(
     outcomes.some((outcome) => !(outcome instanceof Error)),
-    'one of them comes to its end',
+    'one of them ends',
   );
   const { outcome } = await bench.move();
   assert.ok(outcome === 'moved' || outcome === 'already');
@@ -244,7 +244,7 @@ for (const [what, damage] of Object.entries(damages)) {
     assert.match(difference!, /^\[".+\]$/);
     await refusalOf(openPostgres(bench.uri));
     await refusalOf(Promise.try(() => openSqlite(bench.path)));
-    // Given up and begun anew, it is mended.
+    // After an abort and a restart, it is repaired.
     await bench.abandon();
     const wanted = await using(openSqlite(bench.path), contentsOf);
     assert.equal((await bench.move()).outcome, 'moved');
@@ -252,7 +252,7 @@ for (const [what, damage] of Object.entries(damages)) {
   });
 }
 
-test('a file that somebody wrote into while it was closed is found', async (t) => {
+test('a file that another program wrote into while it was closed is detected', async (t) => {
   const bench = await filledWorkbench(t, server, aHundred);
   await moveUpToComparing(bench);
   const db = new DatabaseSync(bench.path);
@@ -266,7 +266,7 @@ test('a file that somebody wrote into while it was closed is found', async (t) =
   );
 });
 
-test('a file from a backup, set up again in the place of the one that was moving, is another one', async (t) => {
+test('a file restored from a backup, in the place of the one that was moving, is a different one', async (t) => {
   const bench = await filledWorkbench(t, server, aFew);
   await moveUpToComparing(bench);
   const db = new DatabaseSync(bench.path);
@@ -279,7 +279,7 @@ test('a file from a backup, set up again in the place of the one that was moving
   );
 });
 
-test('a text that PostgreSQL cannot keep is named', async (t) => {
+test('a text that PostgreSQL cannot store is named', async (t) => {
   const bench = await filledWorkbench(t, server, aFew);
   const db = new DatabaseSync(bench.path);
   db.exec(`UPDATE alarms SET label = 'a' || char(0) || 'b' WHERE owner = 'owner-1'`);
@@ -292,7 +292,7 @@ test('a text that PostgreSQL cannot keep is named', async (t) => {
   await store.close();
 });
 
-/** A folder with the first migrations of a store only, as an earlier Reveille had them. */
+/** A folder with only the first migrations of a store, as in an earlier Reveille. */
 function earlierMigrations(t: TestContext, store: string, count: number): string {
   const folder = mkdtempSync(join(tmpdir(), 'reveille-earlier-'));
   t.after(() => rmSync(folder, { recursive: true }));
@@ -302,7 +302,7 @@ function earlierMigrations(t: TestContext, store: string, count: number): string
   return folder;
 }
 
-test('a file and a database of an earlier Reveille are brought up to date by the move, and only looked at by a dry run', async (t) => {
+test('a move updates a file and a database of an earlier Reveille, and a dry run only reads them', async (t) => {
   const bench = await workbench(t, server);
   const options = { path: bench.path, migrations: earlierMigrations(t, 'sqlite', 3), clock: systemClock };
   openDatabase({ ...options, lock: 'exclusive' }).close();
@@ -313,6 +313,6 @@ test('a file and a database of an earlier Reveille are brought up to date by the
   assert.deepEqual([plan, bare], ['begin', false]);
   openDatabase({ ...options, lock: 'exclusive' }).close();
   assert.equal((await bench.move()).outcome, 'moved');
-  // The earlier version does not take the file for its own any more.
+  // The earlier version no longer accepts the file.
   assert.throws(() => openDatabase({ ...options, lock: 'exclusive' }), /was written by a newer Reveille/);
 });

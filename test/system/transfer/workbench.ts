@@ -1,4 +1,4 @@
-/** A SQLite file and a PostgreSQL database to move it into. */
+/** A SQLite file and a PostgreSQL database as its destination. */
 import { copyFileSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import type { PostgresServer } from '../../support/postgres/server.ts';
 
-/** Text is ordered by a language's rules unless the store says otherwise, as it is on most servers. */
+/** The rules of a language order text unless the store says otherwise, as on most servers. */
 const CLAUSES = "TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C' LOCALE_PROVIDER icu ICU_LOCALE 'en-US'";
 
 const shared = { clock: systemClock, log: silentLogger };
@@ -22,7 +22,7 @@ type Owner = { after(cleanup: () => unknown): void };
 export const openSqlite = (path: string): AlarmStore => openSqliteStore({ path, ...shared });
 export const openPostgres = (uri: string): Promise<AlarmStore> => openPostgresStore({ uri, poolSize: 2, ...shared });
 
-/** Does something with a store and closes it. */
+/** Runs a function on a store and closes it. */
 export async function using<T>(store: AlarmStore, work: (store: AlarmStore) => Promise<T>): Promise<T> {
   try {
     return await work(store);
@@ -39,10 +39,10 @@ export type Workbench = {
   abandon(options?: { discard?: boolean; to?: string | undefined }): ReturnType<typeof abandon>;
 };
 
-/** The database of a server that has the tables and no rows, for others to be copied from. */
+/** The database of a server with tables and no rows, as a template for others. */
 const templates = new Map<PostgresServer, Promise<string>>();
 
-/** What was made of a key the first time. */
+/** The first result for each key. */
 function onceFor<K, T>(made: Map<K, T>, key: K, make: (key: K) => T): T {
   const value = made.get(key) ?? make(key);
   made.set(key, value);
@@ -63,7 +63,7 @@ async function templateOf(server: PostgresServer): Promise<string> {
 export async function workbench(t: Owner, server: PostgresServer, withTables = false): Promise<Workbench> {
   const folder = mkdtempSync(join(tmpdir(), 'reveille-transfer-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
-  // It goes with the server.
+  // It is removed with the server.
   const template = withTables ? await onceFor(templates, server, templateOf) : undefined;
   const database = await server.createDatabase(template === undefined ? CLAUSES : `TEMPLATE ${template}`);
   const path = join(folder, 'chronos.db');
@@ -79,7 +79,7 @@ export async function workbench(t: Owner, server: PostgresServer, withTables = f
 
 type Filling = (store: AlarmStore) => Promise<void>;
 
-/** A file for each way to fill one: filled once, and copied from then on. */
+/** A file for each fill function: filled once, and copied from then on. */
 const filled = new Map<Filling, Promise<string>>();
 
 async function fileOf(fillIn: Filling): Promise<string> {
@@ -90,7 +90,7 @@ async function fileOf(fillIn: Filling): Promise<string> {
   return path;
 }
 
-/** The same with a file that was filled; each that the same function fills holds the same. */
+/** The same with a filled file; the same function gives equal content. */
 export async function filledWorkbench(t: Owner, server: PostgresServer, fillIn: Filling): Promise<Workbench> {
   const bench = await workbench(t, server, true);
   copyFileSync(await onceFor(filled, fillIn, fileOf), bench.path);

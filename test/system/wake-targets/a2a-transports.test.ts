@@ -17,11 +17,11 @@ async function start(t: TestContext, agent: A2aServer, path = '') {
   return bench;
 }
 
-/** Wakes, ends the agent's task once it is there, and waits for the end of the turn. */
-async function ringAndFinish(agent: A2aServer, bench: Awaited<ReturnType<typeof startTargetBench>>) {
+/** Wakes, ends the agent's task once it exists, and waits for the end of the turn. */
+async function wakeAndEndTask(agent: A2aServer, bench: Awaited<ReturnType<typeof startTargetBench>>) {
   const { json, text } = await bench.wake('alice', { conversation_id: 'daily' });
   assert.ok(json.data, text);
-  return await eventually('the turn is over', async () => {
+  return await eventually('the turn has ended', async () => {
     agent.finish();
     bench.clock.advance(10_000);
     const found = (await bench.turns('alice')).turns.find(({ id }) => id === json.data.turn_id);
@@ -39,10 +39,10 @@ describe('transports of a2a', () => {
     ['JSONRPC', '0.3', ''],
     ['HTTP+JSON', '0.3', ''],
   ] as const) {
-    test(`an agent with ${binding} of A2A ${version} alone is woken at ${path || 'its origin'}`, async (t) => {
+    test(`an agent with only ${binding} of A2A ${version} is woken at ${path || 'its origin'}`, async (t) => {
       const agent = await startA2aServer([binding], { version });
       const bench = await start(t, agent, path);
-      const turn = await ringAndFinish(agent, bench);
+      const turn = await wakeAndEndTask(agent, bench);
       assert.equal(turn.status, 'done', turn.error);
       assert.match(turn.reply ?? '', /^heard \d+ bytes$/);
       assert.equal(turn.session, 'daily');
@@ -52,11 +52,11 @@ describe('transports of a2a', () => {
       );
       assert.ok(agent.heard[0]!.text.includes('\nresume the work\n'));
       agent.begins = 'message';
-      assert.match((await ringAndFinish(agent, bench)).reply ?? '', /^heard \d+ bytes$/);
+      assert.match((await wakeAndEndTask(agent, bench)).reply ?? '', /^heard \d+ bytes$/);
     });
   }
 
-  test('a JSON-RPC error is a refusal, and a refused context is left out', async (t) => {
+  test('a JSON-RPC error is a refusal, and a refused context is omitted', async (t) => {
     const agent = await startStandInA2a();
     atEnd(t, () => agent.close());
     const supportedInterfaces = [{ url: agent.url, protocolBinding: 'JSONRPC', protocolVersion: '1.0' }];
@@ -70,7 +70,7 @@ describe('transports of a2a', () => {
     };
     const bench = await startTargetBench(t);
     await bench.put('alice', { provider: 'command', spec: { preset: 'a2a', url: agent.url }, token: TOKEN });
-    const turn = await bench.ring('alice', { conversation_id: 'daily' });
+    const turn = await bench.wakeToEnd('alice', { conversation_id: 'daily' });
     assert.equal(turn.status, 'failed');
     assert.match(turn.error ?? '', /^the agent refused the message: the JSON-RPC error -32602: no context, /);
     assert.ok(!turn.error!.includes(TOKEN));
@@ -98,7 +98,7 @@ describe('transports of a2a', () => {
     assert.equal(other.heard.length, 0);
   });
 
-  test('an agent with gRPC alone says so before a turn is accepted', async (t) => {
+  test('an agent with only gRPC is reported before a turn is accepted', async (t) => {
     const agent = await startA2aServer(['GRPC']);
     const bench = await start(t, agent);
     const { text } = await bench.wake('alice');

@@ -21,10 +21,10 @@ async function start(t: TestContext, spec: object = {}) {
   return { agent, bench, sent };
 }
 
-/** Wakes, and lets the pauses between looks pass until the turn is over. */
-async function ringSlowly(bench: TargetBench, meanwhile: () => void = () => {}) {
+/** Wakes, and advances the pauses between polls until the turn has ended. */
+async function wakeAndPoll(bench: TargetBench, meanwhile: () => void = () => {}) {
   const { json } = await bench.wake('alice');
-  return await eventually('the turn is over', async () => {
+  return await eventually('the turn has ended', async () => {
     meanwhile();
     bench.clock.advance(10_000);
     const found = (await bench.turns('alice')).turns.find(({ id }) => id === json.data.turn_id);
@@ -36,10 +36,10 @@ describe('a2a', () => {
   test('the conversation is the context, and the message id comes from the fire', async (t) => {
     const { agent, bench, sent } = await start(t);
     const fire_id = '018f3b1c-0000-7000-8000-000000000001@5';
-    const turn = await bench.ring('alice', { fire_id, conversation_id: 'daily' });
+    const turn = await bench.wakeToEnd('alice', { fire_id, conversation_id: 'daily' });
     assert.equal(turn.status, 'done', turn.error);
     assert.match(turn.reply ?? '', /^heard \d+ bytes$/);
-    await bench.ring('alice', { conversation_id: 'daily' });
+    await bench.wakeToEnd('alice', { conversation_id: 'daily' });
     const [one, two] = sent();
     assert.deepEqual([one.message.contextId, two.message.contextId], ['daily', 'daily']);
     assert.match(one.message.messageId, /^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
@@ -49,10 +49,10 @@ describe('a2a', () => {
     const headers = agent.seen.find(({ path }) => path === '/message:send')!.headers;
     assert.deepEqual([headers['a2a-version'], headers.authorization], ['1.0', 'Bearer token-of-the-agent']);
     agent.begins = 'message';
-    assert.equal((await bench.ring('alice')).status, 'done');
+    assert.equal((await bench.wakeToEnd('alice')).status, 'done');
   });
 
-  test('a task that works on is asked about until it ends, whatever its end', async (t) => {
+  test('a working task is polled until it ends, whatever its end', async (t) => {
     const { agent, bench } = await start(t);
     const ends = [
       ['TASK_STATE_COMPLETED', 'done', /^$/],
@@ -65,11 +65,11 @@ describe('a2a', () => {
     ] as const;
     for (const [state, status, error] of ends) {
       agent.begins = 'TASK_STATE_SUBMITTED';
-      let looks = 0;
-      const turn = await ringSlowly(bench, () => {
+      let polls = 0;
+      const turn = await wakeAndPoll(bench, () => {
         const asked = agent.seen.filter(({ path }) => path.startsWith('/tasks/')).length;
-        looks++;
-        if (asked > 0) agent.become(looks > 2 ? state : 'TASK_STATE_WORKING', 'so it is');
+        polls++;
+        if (asked > 0) agent.become(polls > 2 ? state : 'TASK_STATE_WORKING', 'so it is');
       });
       assert.equal(turn.status, status, JSON.stringify(turn));
       assert.match(turn.error ?? '', error);
@@ -78,48 +78,48 @@ describe('a2a', () => {
     }
   });
 
-  test('an agent that makes its own contexts is asked without one, and its context is kept', async (t) => {
+  test('an agent that creates its own contexts is called without one, and its context is kept', async (t) => {
     const { agent, bench, sent } = await start(t);
     agent.ownContexts = true;
-    const first = await bench.ring('alice', { conversation_id: 'daily' });
+    const first = await bench.wakeToEnd('alice', { conversation_id: 'daily' });
     assert.equal(first.status, 'done', first.error);
-    await bench.ring('alice', { conversation_id: 'daily' });
+    await bench.wakeToEnd('alice', { conversation_id: 'daily' });
     assert.deepEqual(
       sent().map(({ message }) => message.contextId),
       ['daily', undefined, first.session],
     );
   });
 
-  test('what was refused is a failure, what was cut off is unknown, what was not begun is tried again', async (t) => {
+  test('a refusal is a failure, an interruption is unknown, a turn that did not begin is retried', async (t) => {
     const { agent, bench, sent } = await start(t);
     agent.misbehave = always(403, { error: 'no' }, { path: SEND });
-    assert.match((await bench.ring('alice')).error ?? '', /^the agent refused the message: 403/);
+    assert.match((await bench.wakeToEnd('alice')).error ?? '', /^the agent refused the message: 403/);
     agent.misbehave = hangUp(SEND);
-    const cut = await bench.ring('alice');
+    const cut = await bench.wakeToEnd('alice');
     assert.deepEqual([cut.status, sent().length], ['unknown', 3]);
     agent.misbehave = always(200, '{"task":', { path: SEND });
-    assert.match((await bench.ring('alice')).error ?? '', /neither a task nor a message/);
+    assert.match((await bench.wakeToEnd('alice')).error ?? '', /neither a task nor a message/);
     agent.misbehave = always(503, 'full', { path: SEND, headers: { 'retry-after': '7' } });
     let asked = 0;
-    const turn = await ringSlowly(bench, () => {
+    const turn = await wakeAndPoll(bench, () => {
       if (++asked > 2) agent.misbehave = undefined;
     });
     assert.equal(turn.status, 'done');
     assert.ok(turn.attempts > 1);
   });
 
-  test('a task is found again by the next router', async (t) => {
+  test('the next router finds a task again', async (t) => {
     const { agent, bench } = await start(t);
     agent.begins = 'TASK_STATE_WORKING';
     const { json } = await bench.wake('alice');
-    await eventually('the task is asked about', () => {
+    await eventually('the task is polled', () => {
       bench.clock.advance(600);
       return agent.seen.some(({ path }) => path.startsWith('/tasks/'));
     });
     await bench.close();
     const next = await startTargetBench(t, bench);
     agent.become('TASK_STATE_COMPLETED', 'done while you were away');
-    const turn = await eventually('the turn is over', async () => {
+    const turn = await eventually('the turn has ended', async () => {
       next.clock.advance(10_000);
       const found = (await next.turns('alice')).turns.find(({ id }) => id === json.data.turn_id);
       return found?.finished_at !== undefined && found;

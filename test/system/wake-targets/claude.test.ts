@@ -9,30 +9,30 @@ import { startTargetBench } from './router.ts';
 const machine = (cwd: string, more: object = {}) => ({ provider: 'command', spec: { preset: 'claude', cwd, ...more } });
 
 describe('claude', () => {
-  test('a conversation is begun, kept, and gone on with in its own folder', async (t) => {
+  test('a conversation is started, kept, and continued in its own folder', async (t) => {
     const bench = await startTargetBench(t);
     const { work, home } = bench;
     await bench.put('alice', machine(work));
-    const first = await bench.ring('alice', { conversation_id: 'daily' });
+    const first = await bench.wakeToEnd('alice', { conversation_id: 'daily' });
     assert.equal(first.status, 'done');
     assert.match(first.reply ?? '', /^heard \d+ bytes$/);
     // The folder of the machine changes; the conversation stays where its session is.
     const elsewhere = join(home, 'elsewhere');
     mkdirSync(elsewhere);
     await bench.put('alice', machine(elsewhere));
-    const second = await bench.ring('alice', { conversation_id: 'daily' });
+    const second = await bench.wakeToEnd('alice', { conversation_id: 'daily' });
     assert.equal(second.status, 'done', second.error);
     assert.equal(second.session, first.session);
     const [one, two] = callsIn(home);
     assert.deepEqual(
-      one!.argv.filter((word) => word.startsWith('-')),
+      one!.argv.filter((arg) => arg.startsWith('-')),
       ['-p', '--output-format'],
     );
     assert.deepEqual(two!.argv.slice(0, 3), ['-p', '--resume', first.session]);
     assert.deepEqual([one!.cwd, two!.cwd], [work, work]);
-    // What the program sets alarms with defaults to the conversation that it was started for.
+    // The program's alarms default to the conversation for which it was started.
     assert.deepEqual([one!.env.REVEILLE_CONVERSATION_ID, two!.env.REVEILLE_CONVERSATION_ID], ['daily', 'daily']);
-    const other = await bench.ring('alice', { conversation_id: 'weekly' });
+    const other = await bench.wakeToEnd('alice', { conversation_id: 'weekly' });
     assert.notEqual(other.session, first.session);
     assert.equal(callsIn(home)[2]!.cwd, elsewhere);
   });
@@ -41,8 +41,13 @@ describe('claude', () => {
     const bench = await startTargetBench(t);
     await bench.put('alice', machine(bench.work));
     const message = '--dangerously-skip-permissions; $(touch /tmp/x) `id` "quoted"\n\n\t/clear\nünï😀\u2028end ';
-    await bench.ring('alice', { message, label: 'night "shift"', missed_count: 2, set_at: '2026-06-14T08:10:00.000Z' });
-    // Raw, so that no digit is lost on the way here.
+    await bench.wakeToEnd('alice', {
+      message,
+      label: 'night "shift"',
+      missed_count: 2,
+      set_at: '2026-06-14T08:10:00.000Z',
+    });
+    // Raw, so that no digit is lost.
     const body = `{"user_id":"alice","message":"x","payload":{"n":12345678901234567890,"b":1.0,"a":[]},"alarm_id":"018f3b1c-0000-7000-8000-000000000001","origin":"chronos","fire_id":"018f3b1c-0000-7000-8000-000000000001@5","scheduled_for":"2026-06-15T08:10:00.000Z","attempt":1,"missed_count":0}`;
     const answer = await bench.send('POST', '/internal/wake', 'wake-token-of-the-tests', body);
     assert.equal(answer.status, 202, answer.text);
@@ -62,12 +67,12 @@ describe('claude', () => {
     assert.ok(listed.text.includes('12345678901234567890'));
   });
 
-  test('words that cannot be an argument go over standard input', async (t) => {
+  test('texts that cannot be an argument use standard input', async (t) => {
     const bench = await startTargetBench(t);
     await bench.put('alice', machine(bench.work));
     const long = 'x'.repeat(140_000);
     for (const message of ['before\0after', long]) {
-      const turn = await bench.ring('alice', { message, conversation_id: 'daily' });
+      const turn = await bench.wakeToEnd('alice', { message, conversation_id: 'daily' });
       assert.equal(turn.status, 'done', turn.error);
     }
     const calls = callsIn(bench.home);
@@ -79,36 +84,36 @@ describe('claude', () => {
   test('an agent may name its own session as the conversation of an alarm', async (t) => {
     const bench = await startTargetBench(t);
     await bench.put('alice', machine(bench.work));
-    const { session } = await bench.ring('alice', { conversation_id: 'daily' });
-    const named = await bench.ring('alice', { conversation_id: session });
+    const { session } = await bench.wakeToEnd('alice', { conversation_id: 'daily' });
+    const named = await bench.wakeToEnd('alice', { conversation_id: session });
     assert.equal(named.session, session);
     assert.equal(named.status, 'done');
-    // A UUID that is no session is a name like any other.
+    // A UUID that is not a session is an ordinary name.
     const conversation = randomUUID();
-    const begun = await bench.ring('alice', { conversation_id: conversation });
+    const begun = await bench.wakeToEnd('alice', { conversation_id: conversation });
     assert.equal(begun.status, 'done', begun.error);
     assert.notEqual(begun.session, conversation);
-    const again = await bench.ring('alice', { conversation_id: conversation });
+    const again = await bench.wakeToEnd('alice', { conversation_id: conversation });
     assert.equal(again.session, begun.session);
   });
 
-  test('a wake without a conversation begins one, whose id the agent is told', async (t) => {
+  test('a wake without a conversation starts one, whose id is given to the agent', async (t) => {
     const bench = await startTargetBench(t);
     await bench.put('alice', machine(bench.work));
-    const one = await bench.ring('alice', { conversation_id: undefined });
-    const two = await bench.ring('alice', { conversation_id: undefined });
+    const one = await bench.wakeToEnd('alice', { conversation_id: undefined });
+    const two = await bench.wakeToEnd('alice', { conversation_id: undefined });
     assert.notEqual(one.conversation_id, two.conversation_id);
     assert.ok(callsIn(bench.home)[0]!.stdin!.includes(`Conversation id: ${one.conversation_id}`));
-    const more = await bench.ring('alice', { conversation_id: one.conversation_id });
+    const more = await bench.wakeToEnd('alice', { conversation_id: one.conversation_id });
     assert.equal(more.session, one.session);
   });
 
-  test('a session that is gone fails the turn, and no other takes its place', async (t) => {
+  test('a missing session fails the turn, and no other replaces it', async (t) => {
     const bench = await startTargetBench(t);
     await bench.put('alice', machine(bench.work));
-    await bench.ring('alice', { conversation_id: 'daily' });
+    await bench.wakeToEnd('alice', { conversation_id: 'daily' });
     behave(bench.home, { mode: 'says', text: 'No conversation found with session ID: 1', code: 1 });
-    const turn = await bench.ring('alice', { conversation_id: 'daily' });
+    const turn = await bench.wakeToEnd('alice', { conversation_id: 'daily' });
     assert.equal(turn.status, 'failed');
     assert.match(turn.error ?? '', /claude does not have the conversation daily any more, and no other was begun/);
     assert.equal(callsIn(bench.home).length, 2);
@@ -132,7 +137,7 @@ describe('claude', () => {
     ] as const;
     for (const [mode, status, error] of cases) {
       behave(bench.home, mode);
-      const turn = await bench.ring('alice', { conversation_id: randomUUID() });
+      const turn = await bench.wakeToEnd('alice', { conversation_id: randomUUID() });
       assert.equal(turn.status, status, JSON.stringify(turn));
       assert.match(turn.error ?? '', error);
     }

@@ -8,14 +8,14 @@ import { startTargetBench } from './router.ts';
 const machine = (cwd: string, more: object = {}) => ({ provider: 'command', spec: { preset: 'codex', cwd, ...more } });
 
 describe('codex', () => {
-  test('the words go over standard input, and the thread goes on', async (t) => {
+  test('the text uses standard input, and the thread continues', async (t) => {
     const bench = await startTargetBench(t);
     await bench.put('alice', machine(bench.work, { args: ['--skip-git-repo-check'] }));
     const message = '-c sandbox_mode="danger"\n\0binary';
-    const first = await bench.ring('alice', { message });
+    const first = await bench.wakeToEnd('alice', { message });
     assert.equal(first.status, 'done', first.error);
     assert.match(first.reply ?? '', /^heard \d+ bytes$/);
-    const second = await bench.ring('alice');
+    const second = await bench.wakeToEnd('alice');
     assert.equal(second.session, first.session);
     const [one, two] = callsIn(bench.home);
     assert.deepEqual(one!.argv, ['exec', '--skip-git-repo-check', '-', '--json']);
@@ -26,7 +26,7 @@ describe('codex', () => {
   test('a thread that another program writes to is waited for, and never replaced by a new one', async (t) => {
     const bench = await startTargetBench(t);
     await bench.put('alice', machine(bench.work));
-    const { session } = await bench.ring('alice');
+    const { session } = await bench.wakeToEnd('alice');
     for (const mode of ['writer', 'writer-event']) {
       behave(bench.home, { mode });
       const before = callsIn(bench.home).length;
@@ -52,10 +52,10 @@ describe('codex', () => {
     }
   });
 
-  test('a thread that stays busy is given up in the end, with what was said', async (t) => {
+  test('a thread that stays busy is abandoned in the end, with the reason', async (t) => {
     const bench = await startTargetBench(t);
     await bench.put('alice', machine(bench.work));
-    await bench.ring('alice');
+    await bench.wakeToEnd('alice');
     behave(bench.home, { mode: 'writer' });
     const answer = await bench.wake('alice');
     const id = answer.json.data.turn_id!;
@@ -66,7 +66,7 @@ describe('codex', () => {
     assert.match(turn.error ?? '', /did not start: codex is busy: .*active writer/);
   });
 
-  test('the events say how a turn ended, whatever the exit code', async (t) => {
+  test('the events decide how a turn ended, whatever the exit code', async (t) => {
     const bench = await startTargetBench(t);
     await bench.put('alice', machine(bench.work));
     const cases = [
@@ -77,12 +77,12 @@ describe('codex', () => {
     ] as const;
     for (const [mode, status, error] of cases) {
       behave(bench.home, { mode });
-      const turn = await bench.ring('alice', { conversation_id: randomUUID() });
+      const turn = await bench.wakeToEnd('alice', { conversation_id: randomUUID() });
       assert.equal(turn.status, status, JSON.stringify(turn));
       assert.match(turn.error ?? '', error);
     }
     behave(bench.home, { mode: 'says', text: 'Not inside a trusted directory', code: 1 });
-    const refused = await bench.ring('alice');
+    const refused = await bench.wakeToEnd('alice');
     assert.match(refused.error ?? '', /^codex ended with exit code 1: Not inside a trusted directory$/);
   });
 });

@@ -6,12 +6,12 @@ import { startTargetBench } from './router.ts';
 const machine = (cwd: string) => ({ provider: 'command', spec: { preset: 'gemini', cwd } });
 
 describe('gemini', () => {
-  test('a conversation goes on, with the words on standard input', async (t) => {
+  test('a conversation continues, with the text on standard input', async (t) => {
     const bench = await startTargetBench(t);
     await bench.put('alice', machine(bench.work));
-    const first = await bench.ring('alice', { message: '--yolo' });
+    const first = await bench.wakeToEnd('alice', { message: '--yolo' });
     assert.equal(first.status, 'done', first.error);
-    const second = await bench.ring('alice', { message: 'x'.repeat(140_000) });
+    const second = await bench.wakeToEnd('alice', { message: 'x'.repeat(140_000) });
     assert.equal(second.status, 'done', second.error);
     assert.equal(second.session, first.session);
     const [one, two] = callsIn(bench.home);
@@ -21,7 +21,7 @@ describe('gemini', () => {
     assert.ok(two!.stdin!.includes('x'.repeat(140_000)));
   });
 
-  test('each exit code is said in words', async (t) => {
+  test('each exit code has a sentence', async (t) => {
     const bench = await startTargetBench(t);
     await bench.put('alice', machine(bench.work));
     const codes = [
@@ -35,19 +35,19 @@ describe('gemini', () => {
     ] as const;
     for (const [code, error] of codes) {
       behave(bench.home, { mode: 'exit', text: 'as said', code });
-      const turn = await bench.ring('alice');
+      const turn = await bench.wakeToEnd('alice');
       assert.equal(turn.status, 'failed');
       assert.match(turn.error ?? '', error);
     }
     behave(bench.home, { mode: 'garbage' });
-    assert.equal((await bench.ring('alice')).status, 'unknown');
+    assert.equal((await bench.wakeToEnd('alice')).status, 'unknown');
   });
 
-  test('a session that is gone fails the turn', async (t) => {
+  test('a missing session fails the turn', async (t) => {
     const bench = await startTargetBench(t);
     await bench.put('alice', machine(bench.work));
-    await bench.ring('alice');
+    await bench.wakeToEnd('alice');
     behave(bench.home, { mode: 'says', text: 'Error resuming session: Invalid session identifier "x".', code: 42 });
-    assert.match((await bench.ring('alice')).error ?? '', /gemini does not have the conversation conv-1 any more/);
+    assert.match((await bench.wakeToEnd('alice')).error ?? '', /gemini does not have the conversation conv-1 any more/);
   });
 });

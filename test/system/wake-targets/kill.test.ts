@@ -55,11 +55,11 @@ test('a router that is killed again and again loses no wake and runs none twice'
   let client = await start();
   await client.put('alice', { provider: 'command', spec: { preset: 'claude', cwd: home } });
 
-  /** Wakes that were not acknowledged come again, as an alarm's do. */
+  /** Unacknowledged wakes are repeated, as those of an alarm are. */
   const unacknowledged = new Set<number>();
   let acknowledged = 0;
   let refusal = 'no answer';
-  const ring = async (fire: number) => {
+  const sendWake = async (fire: number) => {
     const body = { fire_id: `${ALARM}@${fire}`, message: `fire:${fire}`, conversation_id: `c${fire % 3}` };
     const answer = await client.wake('alice', body).catch(() => undefined);
     if (answer?.status === 200 || answer?.status === 202) {
@@ -69,21 +69,21 @@ test('a router that is killed again and again loses no wake and runs none twice'
   };
   for (let round = 0; round < ROUNDS; round++) {
     for (let index = 0; index < WAKES; index++) unacknowledged.add(1000 + round * WAKES + index);
-    const ringing = Promise.all([...unacknowledged].map(ring));
+    const sending = Promise.all([...unacknowledged].map(sendWake));
     await new Promise((resolve) => setTimeout(resolve, dice(120)));
-    const gone = once(router!, 'exit');
+    const exited = once(router!, 'exit');
     router!.kill('SIGKILL');
-    await Promise.all([gone, ringing]);
+    await Promise.all([exited, sending]);
     client = await start();
   }
   await eventually('every wake is acknowledged', async () => {
-    await Promise.all([...unacknowledged].map(ring));
+    await Promise.all([...unacknowledged].map(sendWake));
     if (unacknowledged.size > 0)
       t.diagnostic(`${unacknowledged.size} wakes are still refused, the last with ${refusal}`);
     return unacknowledged.size === 0;
   });
 
-  const { turns, counts } = await eventually('all turns are over', async () => {
+  const { turns, counts } = await eventually('all turns have ended', async () => {
     const { json } = await client.admin('GET', '/alice/turns?limit=100');
     const list = json.data as unknown as MachineTurnList;
     return list.turns.every(({ finished_at }) => finished_at !== undefined) && list;

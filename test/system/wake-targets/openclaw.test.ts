@@ -17,20 +17,20 @@ async function start(t: TestContext, token?: string) {
 }
 
 describe('openclaw', () => {
-  test('a wake becomes a run of the conversation, under a key that is made of its fire', async (t) => {
+  test('a wake becomes a run of the conversation, under a key derived from its fire', async (t) => {
     const { openclaw, bench } = await start(t);
-    const turn = await bench.ring('alice', { fire_id: FIRE, conversation_id: 'agent:main:main' });
+    const turn = await bench.wakeToEnd('alice', { fire_id: FIRE, conversation_id: 'agent:main:main' });
     assert.equal(turn.status, 'accepted');
     const { message, ...rest } = openclaw.runs[0]!;
     assert.ok(String(message).includes('\nresume the work\n'));
     assert.deepEqual(rest, { name: 'Reveille', wakeMode: 'now', sessionKey: 'agent:main:main', idempotencyKey: FIRE });
     const again = await bench.wake('alice', { fire_id: FIRE });
     assert.deepEqual([again.status, openclaw.seen.length], [200, 1]);
-    await bench.ring('alice', { conversation_id: undefined });
+    await bench.wakeToEnd('alice', { conversation_id: undefined });
     assert.equal('sessionKey' in openclaw.runs[1]!, false);
   });
 
-  test("what did not begin is left to the alarm to try again, with the gateway's own words", async (t) => {
+  test("a turn that did not begin is left to the alarm to retry, with the gateway's own message", async (t) => {
     const { openclaw, bench } = await start(t);
     for (const status of [409, 502, 503, 429]) {
       openclaw.misbehave = always(status, { ok: false, error: 'not begun' }, { headers: { 'retry-after': '9' } });
@@ -43,7 +43,7 @@ describe('openclaw', () => {
     assert.equal(openclaw.runs.length, 1);
   });
 
-  test('an answer that was lost leads to the same run once more', async (t) => {
+  test('a lost answer leads to the same run once more', async (t) => {
     const { openclaw, bench } = await start(t);
     let cut = true;
     openclaw.misbehave = ({ text }, response) => {
@@ -62,7 +62,7 @@ describe('openclaw', () => {
     assert.equal(one, two);
   });
 
-  test('a wrong token, a gateway that hangs and a redirect are said in words', async (t) => {
+  test('a wrong token, a hanging gateway and a redirect each have a message', async (t) => {
     const { openclaw, bench } = await start(t, 'a-token-that-is-wrong');
     const refused = await bench.wake('alice');
     assert.equal(refused.status, 502);
@@ -72,8 +72,8 @@ describe('openclaw', () => {
     openclaw.misbehave = () => true;
     const hanging = bench.wake('alice');
     await new Promise<void>((resolve) => {
-      const look = () => (openclaw.seen.length < 3 ? setImmediate(look) : resolve());
-      look();
+      const waitForRequests = () => (openclaw.seen.length < 3 ? setImmediate(waitForRequests) : resolve());
+      waitForRequests();
     });
     bench.clock.advance(25_000);
     assert.match((await hanging).json.error.message, /did not answer: no answer within 25 s; the wake may or may not/);

@@ -21,30 +21,30 @@ async function start(t: TestContext, spec: object = {}) {
   return { opencode, bench, machine };
 }
 
-/** Lets the pauses between looks pass, until something has come about. */
+/** Advances the pauses between polls until a condition holds. */
 async function hurry<T>(
   bench: { clock: { advance(ms: number): void } },
   what: string,
-  look: () => Promise<T | undefined | false>,
+  read: () => Promise<T | undefined | false>,
 ) {
   return await eventually(what, async () => {
     bench.clock.advance(10_000);
-    return await look();
+    return await read();
   });
 }
 
 describe('opencode', () => {
-  test('a conversation is a session, and the id of a message comes from its fire', async (t) => {
+  test('a conversation is a session, and the id of a message is derived from its fire', async (t) => {
     const { opencode, bench } = await start(t, { cwd: '/srv/project' });
-    const first = await bench.ring('alice', { fire_id: FIRE, conversation_id: 'daily' });
+    const first = await bench.wakeToEnd('alice', { fire_id: FIRE, conversation_id: 'daily' });
     assert.equal(first.status, 'done', first.error);
     assert.match(first.reply ?? '', /^heard \d+ bytes$/);
     assert.match(opencode.turns[0]!, /^msg_[0-9a-f]{12}[0-9A-Za-z]{14}$/);
-    const second = await bench.ring('alice', { conversation_id: 'daily' });
+    const second = await bench.wakeToEnd('alice', { conversation_id: 'daily' });
     assert.equal(second.session, first.session);
     assert.equal(opencode.sessions.size, 1);
     // An agent may name its own session, too.
-    const third = await bench.ring('alice', { conversation_id: first.session });
+    const third = await bench.wakeToEnd('alice', { conversation_id: first.session });
     assert.equal(third.session, first.session);
     for (const { headers, query } of opencode.seen.slice(1)) {
       assert.equal(headers.authorization, `Basic ${Buffer.from('opencode:password-of-opencode').toString('base64')}`);
@@ -52,9 +52,9 @@ describe('opencode', () => {
     }
   });
 
-  test('a session that works on something else is waited for', async (t) => {
+  test('a session that is busy with another turn is waited for', async (t) => {
     const { opencode, bench } = await start(t);
-    const { session } = await bench.ring('alice');
+    const { session } = await bench.wakeToEnd('alice');
     opencode.busy.add(session!);
     const { json } = await bench.wake('alice');
     const id = json.data.turn_id!;
@@ -70,10 +70,10 @@ describe('opencode', () => {
     assert.equal(opencode.turns.length, 2);
   });
 
-  test('an answer that was lost is found in the session', async (t) => {
+  test('a lost answer is found in the session', async (t) => {
     const { opencode, bench } = await start(t);
     opencode.misbehave = ({ method, path }, response) => {
-      // The turn goes on; only its caller is gone.
+      // The turn continues; only its caller has disconnected.
       if (method === 'POST' && path.endsWith('/message')) queueMicrotask(() => response.destroy());
       return false;
     };
@@ -108,10 +108,10 @@ describe('opencode', () => {
     assert.equal(opencode.turns.length, 1);
   });
 
-  test('no answer of the assistant, or an error in it, is a failure', async (t) => {
+  test('a missing answer of the assistant, or an error in it, is a failure', async (t) => {
     const { opencode, bench } = await start(t);
     opencode.reply = () => ({ info: { error: { name: 'ProviderAuthError', data: { message: 'no key' } } }, parts: [] });
-    assert.match((await bench.ring('alice')).error ?? '', /^opencode reports ProviderAuthError: no key$/);
+    assert.match((await bench.wakeToEnd('alice')).error ?? '', /^opencode reports ProviderAuthError: no key$/);
     opencode.reply = () => undefined;
     const { json } = await bench.wake('alice');
     const turn = await hurry(bench, 'the turn is over', async () => {
@@ -122,7 +122,7 @@ describe('opencode', () => {
     assert.match(turn.error ?? '', /ended without an answer/);
   });
 
-  test('a turn that does not end in its time is unknown, and not begun anew', async (t) => {
+  test('a turn that does not end in its time is unknown, and not restarted', async (t) => {
     const { opencode, bench } = await start(t, { timeout_seconds: 100 });
     opencode.hold = new Promise(() => {});
     const { json } = await bench.wake('alice', { fire_id: FIRE });
@@ -137,12 +137,12 @@ describe('opencode', () => {
     assert.equal(opencode.turns.length, 1);
   });
 
-  test('a server that is not there refuses the wake, and a session that is gone fails the turn', async (t) => {
+  test('a missing server refuses the wake, and a missing session fails the turn', async (t) => {
     const { opencode, bench } = await start(t);
-    await bench.ring('alice', { conversation_id: 'daily' });
+    await bench.wakeToEnd('alice', { conversation_id: 'daily' });
     opencode.sessions.clear();
     assert.match(
-      (await bench.ring('alice', { conversation_id: 'daily' })).error ?? '',
+      (await bench.wakeToEnd('alice', { conversation_id: 'daily' })).error ?? '',
       /opencode does not have the conversation daily any more/,
     );
     opencode.misbehave = always(401, 'no');
@@ -156,7 +156,7 @@ describe('opencode', () => {
     assert.match(refused.json.error.message, /ECONNREFUSED.*opencode serve/);
   });
 
-  test('a turn goes on while its router is away', async (t) => {
+  test('a turn continues while its router is away', async (t) => {
     const { opencode, bench } = await start(t);
     const { promise, resolve } = Promise.withResolvers<void>();
     opencode.hold = promise;

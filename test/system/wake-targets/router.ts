@@ -14,9 +14,9 @@ export type TargetBench = Bench & {
   clock: ShiftingClock;
   /** HOME of the agents: their sessions, calls and modes. */
   home: string;
-  /** The folder that they work in. */
+  /** Their working folder. */
   work: string;
-  /** Where a user's own presets stand. */
+  /** The folder of a user's own presets. */
   presets: string;
   dataDir: string;
   environment: NodeJS.ProcessEnv;
@@ -24,12 +24,12 @@ export type TargetBench = Bench & {
   /** The turn of a wake, when it has entered a state. */
   turn(userId: string, turnId: string, status: MachineTurnView['status'] | 'over'): Promise<MachineTurnView>;
   /** Wakes and waits for the end of the turn. */
-  ring(userId: string, more?: object): Promise<MachineTurnView>;
+  wakeToEnd(userId: string, more?: object): Promise<MachineTurnView>;
 };
 
 const OVER = new Set<string>(['accepted', 'done', 'failed', 'unknown']);
 
-/** @param again starts another router on what an earlier one left */
+/** @param again starts another router on the data of an earlier one */
 export async function startTargetBench(
   t: TestContext,
   again?: Pick<TargetBench, 'home' | 'dataDir'>,
@@ -60,13 +60,13 @@ export async function startTargetBench(
     eventually(`turn ${turnId} is ${status}`, async () => {
       const found = (await turns(userId)).turns.find(({ id }) => id === turnId);
       const there = status === 'over' ? OVER.has(found?.status ?? '') : found?.status === status;
-      if (!there && OVER.has(found?.status ?? '')) assert.fail(`the turn is over: ${JSON.stringify(found)}`);
+      if (!there && OVER.has(found?.status ?? '')) assert.fail(`the turn has ended: ${JSON.stringify(found)}`);
       return there && found;
     });
   return {
     ...bench,
     ...{ clock, home, work, presets, environment, turns, turn },
-    async ring(userId, more = {}) {
+    async wakeToEnd(userId, more = {}) {
       const answer = await bench.wake(userId, more);
       assert.ok(answer.status === 202, `${answer.status} ${answer.text}`);
       return await turn(userId, answer.json.data.turn_id!, 'over');

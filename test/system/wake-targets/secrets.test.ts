@@ -10,7 +10,7 @@ import { atEnd, temporaryFolder } from '../../support/temporary.ts';
 
 const CANARY = 'canary-0123456789abcdef';
 
-test('neither tokens nor secrets of a program get into logs, views or errors', async (t) => {
+test('no token or secret of a program is in logs, views or errors', async (t) => {
   let logged = '';
   const sink = new Writable({
     write(chunk, _encoding, done) {
@@ -23,7 +23,7 @@ test('neither tokens nor secrets of a program get into logs, views or errors', a
   behave(home, { mode: 'says', text: `cannot log in with ${CANARY}\n`, code: 1 });
   const server = await startHttpAgent(() => {});
   atEnd(t, () => server.close());
-  // A target that repeats what it was sent.
+  // A target that repeats its input.
   server.misbehave = (call, response) => always(500, { said: call.headers })(call, response);
   const environment = { PATH: `${join(home, 'bin')}:/usr/bin:/bin`, HOME: home, SECRET_OF_MINE: CANARY };
   const bench = await startBench(t, { log: pino({ level: 'trace' }, sink), environment });

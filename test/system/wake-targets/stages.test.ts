@@ -45,12 +45,12 @@ function start(t: TestContext) {
       new AbortController().signal,
     );
   };
-  const until = (stage: TurnStage['stage']) => eventually(stage, () => stages.some((said) => said.stage === stage));
+  const until = (stage: TurnStage['stage']) => eventually(stage, () => stages.some((report) => report.stage === stage));
   const waits = () => eventually('it waits', () => targets.store.unfinished().some((turn) => turn.waits !== undefined));
   return { home, stages, clock, wake, until, waits };
 }
 
-test('a turn is announced when it is accepted, when it has begun, and when it is over with what came of it', async (t) => {
+test('a turn is reported when it is accepted, when it has begun, and with its outcome when it has ended', async (t) => {
   const { home, stages, wake, until } = start(t);
   assert.equal((await wake({ preset: 'claude', cwd: home })).status, 202);
   await until('turn_finished');
@@ -65,7 +65,7 @@ test('a turn is announced when it is accepted, when it has begun, and when it is
   assert.equal(new Set(stages.map(({ fire_id, turn_id }) => `${fire_id} ${turn_id}`)).size, 1);
 });
 
-test('a turn that waits for a busy target is not said to have begun', async (t) => {
+test('a turn that waits for a busy target is not reported as begun', async (t) => {
   const { home, stages, clock, wake, until, waits } = start(t);
   behave(home, { mode: 'writer', times: 1 });
   await wake({ preset: 'codex', cwd: home });
@@ -82,7 +82,7 @@ test('a turn that waits for a busy target is not said to have begun', async (t) 
   );
 });
 
-test('a long turn is said to have begun while it runs', async (t) => {
+test('a long turn is reported as begun while it runs', async (t) => {
   const { home, stages, clock, wake, until } = start(t);
   behave(home, { mode: 'hang' });
   await wake({ preset: 'claude', cwd: home });
@@ -92,7 +92,7 @@ test('a long turn is said to have begun while it runs', async (t) => {
   assert.equal(stages.length, 2);
 });
 
-test('what is handed over is accepted and no more', async (t) => {
+test('a turn that is handed over is reported as accepted and no more', async (t) => {
   const { stages, wake } = start(t);
   const receiver = await startHttpAgent((_, response) => answer(response, 200, {}));
   atEnd(t, () => receiver.close());

@@ -13,8 +13,8 @@ const claude = (cwd: string, more: object = {}) => ({ provider: 'command', spec:
 const lastCall = ({ home }: TargetBench, count: number) =>
   eventually(`call ${count}`, () => (callsIn(home).length >= count ? callsIn(home)[count - 1] : undefined));
 
-describe('programs that are run for a turn', () => {
-  test('one that hangs is ended when its time is up, by force when it must be', async (t) => {
+describe('programs that run for a turn', () => {
+  test('a hanging one is ended at its timeout, by force if necessary', async (t) => {
     const bench = await startTargetBench(t);
     await bench.put('alice', claude(bench.work, { timeout_seconds: 100 }));
     for (const [index, mode] of ['hang', 'hang-hard'].entries()) {
@@ -23,7 +23,7 @@ describe('programs that are run for a turn', () => {
       const { pid } = await lastCall(bench, index + 1);
       bench.clock.advance(100_000);
       if (mode === 'hang-hard') {
-        // The signal has been sent; the patience with it ends.
+        // The signal has been sent; its grace period ends.
         await new Promise((resolve) => setImmediate(resolve));
         bench.clock.advance(8_000);
       }
@@ -33,17 +33,17 @@ describe('programs that are run for a turn', () => {
     }
   });
 
-  test('100 MB of output take neither memory nor the answer', async (t) => {
+  test('100 MB of output exhaust neither the memory nor the answer', async (t) => {
     const bench = await startTargetBench(t);
     await bench.put('alice', claude(bench.work));
     behave(bench.home, { mode: 'flood' });
     const before = process.memoryUsage.rss();
-    const turn = await bench.ring('alice');
+    const turn = await bench.wakeToEnd('alice');
     const grown = process.memoryUsage.rss() - before;
     assert.equal(turn.status, 'done', turn.error);
     assert.match(turn.reply ?? '', /^heard \d+ bytes$/);
     assert.ok(grown < 64 * 1024 * 1024, `${grown} bytes`);
-    await eventually('nothing is left of the run', () => readdirSync(join(bench.dataDir, 'runs')).length === 0);
+    await eventually('no process of the run remains', () => readdirSync(join(bench.dataDir, 'runs')).length === 0);
   });
 
   test('one that writes without end is ended', async (t) => {
@@ -51,12 +51,12 @@ describe('programs that are run for a turn', () => {
     const script = '#!/bin/sh\nwhile :; do head -c 60000000 /dev/zero; sleep 0.1; done\n';
     writeFileSync(join(bench.home, 'bin', 'claude'), script);
     await bench.put('alice', claude(bench.work));
-    const turn = await bench.ring('alice');
+    const turn = await bench.wakeToEnd('alice');
     assert.match(turn.error ?? '', /^claude wrote more than 256 MiB and was ended/);
     assert.ok((turn.error ?? '').length < 2000);
   });
 
-  test('a program that is missing, or may not run, is named before the wake is accepted', async (t) => {
+  test('a program that is missing, or not executable, is named before the wake is accepted', async (t) => {
     const bench = await startTargetBench(t);
     const put = await bench.put('alice', claude(bench.work, { bin: 'no-such-agent' }));
     const missing = /the program "no-such-agent" is not on the PATH of the router; install it \(npm install -g .*--bin/;
@@ -72,17 +72,17 @@ describe('programs that are run for a turn', () => {
     await bench.put('alice', claude(join(bench.home, 'nowhere')));
     assert.match((await bench.wake('alice')).json.error.message, /cwd ".*nowhere" is not a folder/);
     assert.deepEqual((await bench.turns('alice')).counts, {});
-    // When it is there, the wake that comes again is taken.
+    // Once it exists, the repeated wake is accepted.
     await bench.put('alice', claude(bench.work));
-    assert.equal((await bench.ring('alice')).status, 'done');
+    assert.equal((await bench.wakeToEnd('alice')).status, 'done');
   });
 
-  test('its environment holds no secret of the house', async (t) => {
+  test('its environment contains no secret of the daemons', async (t) => {
     const bench = await startTargetBench(t);
     bench.environment.ANTHROPIC_API_KEY = 'key-of-the-user';
     bench.environment.NEO_MODEL_API_KEY = 'canary-of-neo';
     await bench.put('alice', claude(bench.work, { env: { MINE: 'yes', BORROWED: `\${ANTHROPIC_API_KEY}` } }));
-    assert.equal((await bench.ring('alice')).status, 'done');
+    assert.equal((await bench.wakeToEnd('alice')).status, 'done');
     const { env } = callsIn(bench.home)[0]!;
     assert.ok(!JSON.stringify(env).includes('canary'), JSON.stringify(env));
     assert.deepEqual(
@@ -103,7 +103,7 @@ describe('programs that are run for a turn', () => {
     ]);
   });
 
-  test('a conversation has one turn at a time, in order; others go on beside it', async (t) => {
+  test('a conversation has one turn at a time, in order; others continue beside it', async (t) => {
     const bench = await startTargetBench(t);
     await bench.put('alice', claude(bench.work));
     behave(bench.home, { mode: 'wait' });
@@ -117,15 +117,15 @@ describe('programs that are run for a turn', () => {
     assert.deepEqual((await bench.turns('alice')).counts, { running: 2, queued: 2 });
     writeFileSync(join(bench.home, 'go'), '');
     for (const id of [...ids, beside]) await bench.turn('alice', id, 'done');
-    const said = callsIn(bench.home).map(({ stdin }) => stdin!);
-    const order = said.map((words) => /\n(first|second|third|beside)\n/.exec(words)?.[1]);
+    const inputs = callsIn(bench.home).map(({ stdin }) => stdin!);
+    const order = inputs.map((text) => /\n(first|second|third|beside)\n/.exec(text)?.[1]);
     assert.deepEqual(
-      order.filter((word) => word !== 'beside'),
+      order.filter((label) => label !== 'beside'),
       ['first', 'second', 'third'],
     );
   });
 
-  test('no more than four turns of a user run at a time, and a conversation does not pile up wakes without end', async (t) => {
+  test('no more than four turns of a user run at a time, and a conversation has a limit of waiting wakes', async (t) => {
     const bench = await startTargetBench(t);
     await bench.put('alice', { ...claude(bench.work), budget: { breaker: { failures: 1 } } });
     behave(bench.home, { mode: 'wait' });
@@ -146,7 +146,7 @@ describe('programs that are run for a turn', () => {
     await bench.admin('DELETE', '/alice');
   });
 
-  test('a machine that is suspended has its turns ended, and those that waited go on when it is restored', async (t) => {
+  test('a suspended machine has its turns ended, and the waiting ones continue when it is restored', async (t) => {
     const bench = await startTargetBench(t);
     await bench.put('alice', claude(bench.work));
     behave(bench.home, { mode: 'hang', times: 1 });
@@ -167,7 +167,7 @@ describe('programs that are run for a turn', () => {
     await bench.turn('alice', waiting, 'done');
   });
 
-  test('what an agent leaves running ends with its turn', async (t) => {
+  test('processes that an agent leaves running end with its turn', async (t) => {
     const bench = await startTargetBench(t);
     const script = join(bench.home, 'bin', 'claude');
     const child = join(bench.home, 'child.pid');
@@ -176,9 +176,9 @@ describe('programs that are run for a turn', () => {
       `#!/bin/sh\nsleep 600 & echo $! > ${child}\necho '{"type":"result","subtype":"success","num_turns":1,"result":"left"}'\n`,
     );
     await bench.put('alice', claude(bench.work));
-    assert.equal((await bench.ring('alice')).reply, 'left');
+    assert.equal((await bench.wakeToEnd('alice')).reply, 'left');
     const pid = Number(readFileSync(child, 'utf8'));
-    await eventually('it is gone', () => !isAlive(pid));
+    await eventually('it has ended', () => !isAlive(pid));
   });
 });
 
@@ -197,16 +197,16 @@ describe('presets of a user', () => {
     const bench = await startTargetBench(t);
     writeFileSync(join(bench.presets, 'mine.json'), JSON.stringify(own));
     await bench.put('alice', { provider: 'command', spec: { preset: 'mine', cwd: bench.work } });
-    const turn = await bench.ring('alice', { message: 'good morning', payload: { a: 1 } });
+    const turn = await bench.wakeToEnd('alice', { message: 'good morning', payload: { a: 1 } });
     assert.deepEqual([turn.status, turn.reply], ['done', 'plainly heard 21 bytes']);
     assert.equal(callsIn(bench.home)[0]!.stdin, 'good morning\n\n{"a":1}');
-    // A change counts at once.
+    // A change applies at once.
     writeFileSync(join(bench.presets, 'mine.json'), JSON.stringify({ ...own, words: 'framed' }));
     await bench.ring('alice');
     assert.match(callsIn(bench.home)[1]!.stdin!, /^An alarm that you set earlier has fired/);
   });
 
-  test('a file that is wrong, or missing, is said to be with what would be right', async (t) => {
+  test('a wrong or missing file is reported with the remedy', async (t) => {
     const bench = await startTargetBench(t);
     const complaint = async (preset: unknown) => {
       if (preset !== undefined)

@@ -19,7 +19,7 @@ async function start(t: TestContext, spec: object = { allow_private: true }) {
 }
 
 describe('webhook', () => {
-  test('an event is signed so that any receiver of Standard Webhooks can check it', async (t) => {
+  test('an event is signed so that any receiver of Standard Webhooks can verify it', async (t) => {
     const { receiver, bench, put } = await start(t);
     const secret = put.json.data.token!;
     assert.match(secret, /^whsec_/);
@@ -31,7 +31,7 @@ describe('webhook', () => {
       label: 'x',
       set_at: '2026-06-14T08:10:00.000Z',
     };
-    const turn = await bench.ring('alice', body);
+    const turn = await bench.wakeToEnd('alice', body);
     assert.equal(turn.status, 'accepted');
     const { method, path, query, text, headers } = receiver.seen[0]!;
     assert.deepEqual([method, path, query.get('team'), headers['webhook-id']], ['POST', '/in', '7', FIRE]);
@@ -59,10 +59,10 @@ describe('webhook', () => {
   test('410 ends the alarm and disables the receiver until it is restored', async (t) => {
     const { receiver, bench } = await start(t);
     receiver.misbehave = always(410, 'moved away');
-    const gone = await bench.wake('alice', { fire_id: FIRE });
-    assert.equal(gone.status, 410);
+    const disabled = await bench.wake('alice', { fire_id: FIRE });
+    assert.equal(disabled.status, 410);
     assert.match(
-      gone.json.error.message,
+      disabled.json.error.message,
       /the webhook answered 410: moved away; the machine is suspended until it is restored/,
     );
     assert.equal((await bench.admin('GET', '/alice')).json.data.state, 'suspended');
@@ -73,7 +73,7 @@ describe('webhook', () => {
     assert.equal((await bench.wake('alice')).status, 202);
   });
 
-  test('every other answer is told to the alarm, which tries again', async (t) => {
+  test('every other answer is reported to the alarm, which retries', async (t) => {
     const { receiver, bench } = await start(t);
     for (const [status, expected] of [
       [301, 502],
@@ -107,7 +107,7 @@ describe('webhook', () => {
     assert.equal(receiver.seen.length, 1);
   });
 
-  test('a private address is refused at registration, and a name that leads to one at the wake', async (t) => {
+  test('a private address is refused at registration, and a name that resolves to one at the wake', async (t) => {
     const { put, receiver, bench } = await start(t, {});
     assert.equal(put.status, 400);
     assert.match(

@@ -1,6 +1,6 @@
 /**
- * Lives of an executor, one after the other over the same data, each but the last ended by a kill; and what must hold
- * afterwards.
+ * Lives of an executor, one after the other over the same data, each but the last ended by a kill; and the invariants
+ * that must hold afterwards.
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -24,7 +24,7 @@ const LIFE_MS = 60_000;
 export type Figures = {
   readonly transfers: number;
   readonly kills: number;
-  /** Points that no transfer came to before everything was over. */
+  /** Points that no transfer reached before the end. */
   readonly missed: readonly string[];
   readonly statuses: Readonly<Record<string, number>>;
   readonly reconciled: number;
@@ -70,8 +70,12 @@ function countOf(names: readonly string[]): Map<string, number> {
   return counts;
 }
 
-/** Holds one intent against what the ledger and the record of calls say. */
-function judge({ name, state, receipt }: Outcome, keys: ReadonlySet<string>, calls: ReadonlyMap<string, number>): void {
+/** Compares one intent with the ledger and the record of calls. */
+function assertIntent(
+  { name, state, receipt }: Outcome,
+  keys: ReadonlySet<string>,
+  calls: ReadonlyMap<string, number>,
+): void {
   const report = verifyReceipt(receipt);
   assert.equal(report.broken, undefined, `${name}: ${JSON.stringify(report.broken)}`);
   const started = receipt.envelopes.find(({ kind }) => kind === 'call.started');
@@ -94,15 +98,15 @@ function judge({ name, state, receipt }: Outcome, keys: ReadonlySet<string>, cal
       assert.ok(isBlind, `${name} is unknown although its tool can be asked`);
       break;
     default:
-      assert.fail(`${name} is ${state.status} when everything is over`);
+      assert.fail(`${name} is ${state.status} at the end`);
   }
 }
 
 /**
- * Kills an executor at each of the points, with so many transfers under way each time, and brings everything to its
- * end.
+ * Kills an executor at each of the points, with this many transfers in progress each time, and completes everything.
  *
- * @throws AssertionError when money was lost or made, a transfer was made twice, or an intent has no honest end
+ * @throws AssertionError when money was lost or made, a transfer was made twice, or an intent has no correct final
+ * state
  */
 export async function campaign(points: readonly KillPoint[], batch: number): Promise<Figures> {
   const folder = mkdtempSync(join(tmpdir(), 'reveille-kill-'));
@@ -113,7 +117,7 @@ export async function campaign(points: readonly KillPoint[], batch: number): Pro
     const missed: string[] = [];
     for (const [index, point] of points.entries()) {
       const fresh = Array.from({ length: batch }, (_, n) => `user-${n}.${index}.${n}`);
-      // The answers to the last life's requests may have got lost, so they are sent again.
+      // The answers to the last life's requests may be lost, so they are sent again.
       const again = keys.slice(-batch);
       keys.push(...fresh);
       const count = point.first ? 1 : Math.ceil((batch * 2) / 3);
@@ -132,7 +136,7 @@ export async function campaign(points: readonly KillPoint[], batch: number): Pro
     const names = readdirSync(join(folder, 'outcomes'));
     const outcomes = names.map((name) => JSON.parse(readFileSync(join(folder, 'outcomes', name), 'utf8')) as Outcome);
     assert.equal(outcomes.length, keys.length);
-    for (const outcome of outcomes) judge(outcome, new Set(made), calls);
+    for (const outcome of outcomes) assertIntent(outcome, new Set(made), calls);
     const envelopes = outcomes.flatMap(({ receipt }) => receipt.envelopes);
     return {
       transfers: outcomes.length,

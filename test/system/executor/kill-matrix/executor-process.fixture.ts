@@ -1,6 +1,6 @@
 /**
- * An executor over the ledger that shows no mercy to itself: it hands itself transfers, approves them, and kills itself
- * at a step that it is told. Without one it brings everything to its end, and writes down what came of it.
+ * An executor over the ledger that kills itself: it submits transfers, approves them, and kills itself at a given step.
+ * Without a step it completes everything, and records the outcome.
  */
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,9 +20,9 @@ import type { KillPoint } from './kill-point.ts';
 
 export type Life = {
   readonly folder: string;
-  /** The tools: the manifest that ships, as far as it is called here. */
+  /** The tools: the part of the bundled manifest that is called here. */
   readonly manifest: string;
-  /** Keys of transfers to hand over; those that were handed over before are known again by theirs. */
+  /** Keys of transfers to submit; a transfer that was submitted before is recognised by its key. */
   readonly keys: readonly string[];
   readonly kill: (KillPoint & { readonly count: number }) | undefined;
 };
@@ -37,7 +37,7 @@ function reached(at: KillPoint['at'], what: string): void {
   if (left === 0) process.kill(process.pid, 'SIGKILL');
 }
 
-/** Signs as the key does, which is the last thing that happens before an envelope is stored. */
+/** Signs as the key does, which is the last step before an envelope is stored. */
 function watched(key: SigningKey): SigningKey {
   return {
     ...key,
@@ -48,9 +48,7 @@ function watched(key: SigningKey): SigningKey {
   };
 }
 
-/**
- * The ledger, and the same one as `blind`, of which the manifest would not say how to find out what became of a call.
- */
+/** The ledger, and a copy named `blind`, whose manifest entry gives no way to look up the outcome of a call. */
 function twofold(ledger: Toolbox): Toolbox {
   const blind = (tool: RailTool | undefined): RailTool | undefined =>
     tool && {
@@ -70,7 +68,7 @@ function twofold(ledger: Toolbox): Toolbox {
     absence: (name) => ledger.absence(name),
     async call(name, args, options) {
       const tool = name.slice(name.indexOf('/') + 1);
-      // A record that the executor itself has no part in.
+      // A record that the executor itself does not write.
       if (tool === 'transfer') appendFileSync(join(folder, 'calls.log'), `${String(args.idempotency_key)}\n`);
       reached('calling', tool);
       reached('calling', name);
@@ -134,7 +132,7 @@ journal.onChange((intentId, entries) => {
 rail.start();
 for (const { id } of journal.open()) setImmediate(() => approve(id));
 
-/** Every other transfer goes through the tool that cannot be asked what became of it. */
+/** Every other transfer uses the tool whose outcome cannot be looked up. */
 function planOf(name: string): RawJson {
   const order = { from: 'alice', to: 'rent', amount: '0.01', currency: 'EUR' };
   const isBlind = Number(name.split('.').at(-1)) % 2 === 1;
@@ -150,11 +148,11 @@ const accepted = await Promise.all(
     return { name, intentId };
   }),
 );
-const look = () => {
+const check = () => {
   if (journal.open().length === 0) finished.resolve();
 };
-journal.onChange(look);
-look();
+journal.onChange(check);
+check();
 await finished.promise;
 
 mkdirSync(join(folder, 'outcomes'), { recursive: true });

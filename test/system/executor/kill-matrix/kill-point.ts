@@ -1,4 +1,4 @@
-/** Where an executor is killed: around the storing of an envelope, or around a call of a tool. */
+/** The step at which an executor is killed: around the storing of an envelope, or around a call of a tool. */
 import type { ReceiptKind } from '../../../../src/wire/intent-receipt.ts';
 
 export type KillPoint =
@@ -21,11 +21,11 @@ const around = (kind: ReceiptKind): KillPoint[] => (['signing', 'stored'] as con
 const duringCall = (tool: string): KillPoint[] =>
   (['calling', 'sent', 'answered'] as const).map((at) => ({ at, tool }));
 
-/** Leaves calls behind whose outcome has to be found out, for the points that come only then. */
+/** Leaves calls behind whose outcome must be looked up, for the points that come only then. */
 const LOST: KillPoint = { at: 'calling', tool: 'ledger/transfer', first: true };
 const afterLoss = [...duringCall('status'), ...around('call.reconciled')];
 
-/** Every step of a transfer, in about the order in which they come. */
+/** Every step of a transfer, in approximate order. */
 export const KILL_POINTS: readonly KillPoint[] = [
   ...STEPS.flatMap(around),
   ...['simulate', 'transfer', 'accounts'].flatMap(duringCall),

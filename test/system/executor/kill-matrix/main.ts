@@ -1,4 +1,4 @@
-/** The whole matrix: `node test/executor/kill-matrix/main.ts [transfers]`, 500 unless told. */
+/** The whole matrix: `node test/system/executor/kill-matrix/main.ts [transfers]`, 500 by default. */
 import { campaign } from './campaign.ts';
 import { KILL_POINTS } from './kill-point.ts';
 

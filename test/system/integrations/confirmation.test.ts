@@ -15,7 +15,7 @@ test('at a terminal the difference is shown before anything is written, and only
   const home = temporaryFolder(t);
   const file = join(home, '.cursor', 'mcp.json');
   const env = { PATH: process.env.PATH ?? '', HOME: home };
-  const connectAndSay = async (answer: string) => {
+  const connectAndAnswer = async (answer: string) => {
     const screen = watchedIn({ columns: 120, rows: 50 }, [process.execPath, PROGRAM, 'connect', 'cursor'], env);
     t.after(() => screen.end());
     await screen.until(/Write this\? \[y\/N\] ?$/);
@@ -25,9 +25,9 @@ test('at a terminal the difference is shown before anything is written, and only
     return screen.rows().join('\n');
   };
   for (const answer of ['', 'no', 'x']) {
-    assert.match(await connectAndSay(answer), /Nothing was written\./);
+    assert.match(await connectAndAnswer(answer), /Nothing was written\./);
     assert.equal(existsSync(file), false);
   }
-  assert.match(await connectAndSay('y'), /Cursor is connected: /);
+  assert.match(await connectAndAnswer('y'), /Cursor is connected: /);
   assert.ok(readFileSync(file, 'utf8').includes(PROGRAM));
 });

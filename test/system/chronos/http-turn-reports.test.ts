@@ -16,21 +16,21 @@ const KEYS = new Map([
 ]);
 const UNKNOWN = 'this user has no such fire, or it has been deleted';
 
-/** A bench whose router knows the machines of ada and eve, and counts how often it is asked. */
+/** A bench whose router knows the machines of ada and eve, and counts its queries. */
 async function benchWithKeys(t: Parameters<typeof createHttpBench>[0]) {
-  const asked: string[] = [];
+  const queries: string[] = [];
   const bench = await createHttpBench(t, {
     async askKeys(userId) {
-      asked.push(userId);
+      queries.push(userId);
       const key = KEYS.get(userId);
       return key === undefined ? undefined : [key];
     },
   });
-  return { ...bench, asked };
+  return { ...bench, queries };
 }
 
-/** An alarm of ada's that has rung: its wake was accepted. */
-async function rungFire(bench: Bench) {
+/** An alarm of ada's that has fired: its wake was accepted. */
+async function firedAlarm(bench: Bench) {
   const ada = await bench.agent('ada');
   const id = await ada.set({ delay_seconds: 60 });
   await bench.clock.advance(60_000);
@@ -68,7 +68,7 @@ type PostChange = {
   sent?: string;
 };
 
-/** Posts as a machine does, but for what is changed. */
+/** Posts as a machine does, with the given changes. */
 function post(bench: Bench, fireId: string, body: object | string, change: PostChange = {}): Promise<Answer> {
   const text = typeof body === 'string' ? body : JSON.stringify(body);
   const signed = webhookSigner(change.key ?? ADA_KEY)({
@@ -96,9 +96,9 @@ const finished = (at: number, more: object = { ok: true }) => ({
   ...more,
 });
 
-test('what the machine reports stands beside the attempt, and a repetition changes nothing', async (t) => {
+test('the report of a machine is stored with the attempt, and a repetition changes nothing', async (t) => {
   const bench = await benchWithKeys(t);
-  const { ada, id, fireId, now } = await rungFire(bench);
+  const { ada, id, fireId, now } = await firedAlarm(bench);
   const fires = async () => (await ada.call('GET', `/v1/alarms/${id}/fires`)).data.fires;
   assert.equal((await fires())[0]!.reached, 'accepted');
   assert.equal((await fires())[0]!.turn, undefined);
@@ -124,12 +124,12 @@ test('what the machine reports stands beside the attempt, and a repetition chang
     ok: false,
     error: 'no model',
   });
-  assert.deepEqual(bench.asked, ['ada']);
+  assert.deepEqual(bench.queries, ['ada']);
 });
 
-test('a turn whose outcome cannot be found out is finished and neither ok nor failed', async (t) => {
+test('a turn whose outcome cannot be determined is finished and neither ok nor failed', async (t) => {
   const bench = await benchWithKeys(t);
-  const { ada, id, fireId, now } = await rungFire(bench);
+  const { ada, id, fireId, now } = await firedAlarm(bench);
   await post(bench, fireId, { user_id: 'ada', receipts: [finished(now + 1, { error: 'nobody saw its end' })] });
   const { fires } = (await ada.call('GET', `/v1/alarms/${id}/fires`)).data;
   assert.deepEqual(fires[0]!.turn, {
@@ -139,9 +139,9 @@ test('a turn whose outcome cannot be found out is finished and neither ok nor fa
   });
 });
 
-test('nothing is believed without the signature of the very machine, for this very fire, now', async (t) => {
+test('a report needs a signature of this machine, for this fire, now', async (t) => {
   const bench = await benchWithKeys(t);
-  const { ada, id, fireId, now } = await rungFire(bench);
+  const { ada, id, fireId, now } = await firedAlarm(bench);
   const body = { user_id: 'ada', receipts: [started(now)] };
   const other = `${fireId.slice(0, 36)}@${now - 1}`;
   const text = JSON.stringify(body);
@@ -163,9 +163,9 @@ test('nothing is believed without the signature of the very machine, for this ve
   assert.equal(fires[0]!.turn, undefined);
 });
 
-test("another user's fire and one that does not exist are answered alike", async (t) => {
+test("another user's fire and one that does not exist get the same answer", async (t) => {
   const bench = await benchWithKeys(t);
-  const { fireId, now } = await rungFire(bench);
+  const { fireId, now } = await firedAlarm(bench);
   const eve = { user_id: 'eve', receipts: [started(now)] };
   refused(await post(bench, fireId, eve, { key: EVE_KEY }), 404, 'not_found', UNKNOWN);
   const ada = { user_id: 'ada', receipts: [started(now)] };
@@ -180,9 +180,9 @@ test("another user's fire and one that does not exist are answered alike", async
     refused(await post(bench, unknown, ada), 404, 'not_found');
 });
 
-test('the router is not asked about fires that do not exist, however many users are named', async (t) => {
+test('the router is not queried about fires that do not exist, however many users are named', async (t) => {
   const bench = await benchWithKeys(t);
-  const { fireId, now } = await rungFire(bench);
+  const { fireId, now } = await firedAlarm(bench);
   const receipts = [started(now)];
   for (let n = 0; n < 40; n++) {
     const garbage = await post(bench, fireId, { user_id: `user-${n}`, receipts }, { key: 'garbage' });
@@ -190,14 +190,14 @@ test('the router is not asked about fires that do not exist, however many users 
   }
   const other = `${fireId.slice(0, 36)}@${now - 1}`;
   refused(await post(bench, other, { user_id: 'ada', receipts }, { key: 'garbage' }), 404, 'not_found', UNKNOWN);
-  assert.deepEqual(bench.asked, []);
+  assert.deepEqual(bench.queries, []);
   refused(await post(bench, fireId, { user_id: 'ada', receipts }, { key: 'garbage' }), 401, 'unauthorized');
-  assert.deepEqual(bench.asked, ['ada']);
+  assert.deepEqual(bench.queries, ['ada']);
 });
 
-test('what is no receipt is refused, with what is wrong', async (t) => {
+test('an invalid turn report is refused, with its fault', async (t) => {
   const bench = await benchWithKeys(t);
-  const { fireId, now } = await rungFire(bench);
+  const { fireId, now } = await firedAlarm(bench);
   const receipts = (...given: object[]) => ({ user_id: 'ada', receipts: given });
   const cases: [body: object | string, message: RegExp][] = [
     ['not JSON', /JSON object/],
@@ -214,10 +214,10 @@ test('what is no receipt is refused, with what is wrong', async (t) => {
   ];
   for (const [body, message] of cases) refused(await post(bench, fireId, body), 400, 'invalid_request', message);
   refused(await post(bench, fireId, 'x'.repeat(300 * 1024)), 413, 'invalid_request');
-  assert.deepEqual(bench.asked, []);
+  assert.deepEqual(bench.queries, []);
 });
 
-test('while the router is away nobody is refused: receipts are to come again', async (t) => {
+test('while the router is away no machine is refused: turn reports are to be repeated', async (t) => {
   let away = true;
   const bench = await createHttpBench(t, {
     async askKeys() {
@@ -225,36 +225,36 @@ test('while the router is away nobody is refused: receipts are to come again', a
       return [ADA_KEY];
     },
   });
-  const { fireId, now } = await rungFire(bench);
+  const { fireId, now } = await firedAlarm(bench);
   const body = { user_id: 'ada', receipts: [started(now)] };
-  const turnedAway = await post(bench, fireId, body);
-  refused(turnedAway, 503, 'unavailable');
-  assert.equal(turnedAway.error.retryable, true);
-  assert.equal(turnedAway.headers.get('retry-after'), '2');
+  const deferred = await post(bench, fireId, body);
+  refused(deferred, 503, 'unavailable');
+  assert.equal(deferred.error.retryable, true);
+  assert.equal(deferred.headers.get('retry-after'), '2');
   away = false;
   assert.equal((await post(bench, fireId, body)).status, 200);
 });
 
 test('a new token counts at once, and garbage does not reach the router', async (t) => {
   let keys = [ADA_KEY];
-  let asked = 0;
+  let queries = 0;
   const bench = await createHttpBench(t, {
     async askKeys() {
-      asked++;
+      queries++;
       return keys;
     },
   });
-  const { fireId, now } = await rungFire(bench);
+  const { fireId, now } = await firedAlarm(bench);
   const body = { user_id: 'ada', receipts: [started(now)] };
   assert.equal((await post(bench, fireId, body)).status, 200);
   keys = [EVE_KEY, ADA_KEY];
   await bench.clock.advance(4000);
   assert.equal((await post(bench, fireId, body, { key: EVE_KEY })).status, 200);
   assert.equal((await post(bench, fireId, body)).status, 200);
-  assert.equal(asked, 2);
+  assert.equal(queries, 2);
   for (let n = 0; n < 20; n++) refused(await post(bench, fireId, body, { key: 'garbage' }), 401, 'unauthorized');
-  assert.equal(asked, 2);
+  assert.equal(queries, 2);
   await bench.clock.advance(4000);
   for (let n = 0; n < 20; n++) refused(await post(bench, fireId, body, { key: 'garbage' }), 401, 'unauthorized');
-  assert.equal(asked, 3);
+  assert.equal(queries, 3);
 });

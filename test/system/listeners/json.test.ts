@@ -1,6 +1,4 @@
-/**
- * Every place where JSON comes in is handed JSON that is deep or odd. Nothing may answer 5xx, and no daemon may end.
- */
+/** Deep or unusual JSON, sent to every input that takes JSON. Nothing may answer 5xx, and no daemon may end. */
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -22,10 +20,10 @@ import { temporaryFolder } from '../../support/temporary.ts';
 import { createHttpBench } from '../chronos/http-bench.ts';
 
 const DEPTHS = [JSON_DEPTH + 1, 1000, 10_000, 100_000];
-/** The body as a whole, and a member that nobody knows, are tried with all of them each time. */
+/** The body as a whole, and an unknown member, are tried with all of them each time. */
 const DEPTHS_OF_MEMBERS = rounds<readonly number[]>([JSON_DEPTH + 1, 10_000], DEPTHS);
 
-/** JSON text that is nested so deep. */
+/** JSON text with this nesting depth. */
 const BOMBS: ((depth: number) => string)[] = [
   (depth) => `${'['.repeat(depth)}${']'.repeat(depth)}`,
   (depth) => `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`,
@@ -53,7 +51,7 @@ const ODD = [
 type Route = {
   method: string;
   path: string;
-  /** Members of the body; each one in turn is replaced by what is tried. `~` in a value is replaced, too. */
+  /** Members of the body; each one in turn is replaced by the tried value. `~` in a value is replaced, too. */
   members: Readonly<Record<string, string>>;
 };
 type Target = { url: string; headers: Record<string, string>; routes: Route[] };
@@ -147,7 +145,7 @@ async function targets(t: TestContext): Promise<Record<string, Target>> {
   };
 }
 
-/** The bodies that have `value` in each place of a route in turn. */
+/** The bodies with `value` in each place of a route in turn. */
 function bodiesOf({ members }: Route, value: string): string[] {
   const bodies = [value, `{"unknown":${value}}`];
   for (const place of Object.keys(members)) {
@@ -160,7 +158,7 @@ function bodiesOf({ members }: Route, value: string): string[] {
   return bodies;
 }
 
-test('JSON that is nested too deep is 400 with field and bound in every place of every route, and odd JSON never 5xx', async (t) => {
+test('JSON that is nested too deep is 400 with field and bound in every place of every route, and unusual JSON never 5xx', async (t) => {
   let asked = 0;
   for (const [name, { url, headers, routes }] of Object.entries(await targets(t))) {
     const send = async ({ method, path }: Route, body: string) => {
@@ -212,7 +210,7 @@ test('JSON that is nested too deep is 400 with field and bound in every place of
 });
 
 for (const server of ['mcp', 'chronometric', 'ledger']) {
-  test(`reveille ${server} outlives arguments that are nested too deep`, async (t) => {
+  test(`reveille ${server} survives arguments that are nested too deep`, async (t) => {
     const home = temporaryFolder(t);
     const child = spawn(process.execPath, [PROGRAM, server], {
       env: {
@@ -224,10 +222,10 @@ for (const server of ['mcp', 'chronometric', 'ledger']) {
       },
       stdio: ['pipe', 'pipe', 'ignore'],
     });
-    const gone = once(child, 'exit');
+    const exited = once(child, 'exit');
     t.after(async () => {
       child.kill('SIGKILL');
-      await gone;
+      await exited;
     });
     const pinged = new Promise<void>((resolve) => {
       createInterface({ input: child.stdout }).on('line', (line) => {
@@ -249,6 +247,6 @@ for (const server of ['mcp', 'chronometric', 'ledger']) {
       }
     }
     send('{"jsonrpc":"2.0","id":"last","method":"ping"}');
-    await Promise.race([pinged, gone.then(([code]) => assert.fail(`it ended with ${code}`))]);
+    await Promise.race([pinged, exited.then(([code]) => assert.fail(`it ended with ${code}`))]);
   });
 }

@@ -1,4 +1,4 @@
-/** That each daemon's own setting bounds its connections; how they are bounded is tested beside `kit/http`. */
+/** Each daemon's own setting limits its connections; the tests of `kit/http` cover the mechanism. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -41,7 +41,7 @@ async function answers(socket: Socket): Promise<boolean> {
 }
 
 for (const [prefix, start] of Object.entries(LISTENERS))
-  test(`${prefix}_MAX_CONNECTIONS bounds the connections of its listener, and those within it are served`, async (t) => {
+  test(`${prefix}_MAX_CONNECTIONS limits the connections of its listener, and those within it are served`, async (t) => {
     const { hostname, port } = new URL(await start(t, { [`${prefix}_MAX_CONNECTIONS`]: String(MOST) }));
     const open = new Set<Socket>();
     let closed = 0;
@@ -61,7 +61,7 @@ for (const [prefix, start] of Object.entries(LISTENERS))
     }
     await enough.promise;
     assert.equal(open.size, MOST);
-    // Whoever was only too slow to ask would be closed as well, and answers nothing.
+    // A connection that was only too slow to send a request would be closed as well, and answers nothing.
     const served = await Promise.all([...open].map((socket) => answers(socket)));
     assert.equal(served.filter(Boolean).length, MOST);
   });

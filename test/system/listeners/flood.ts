@@ -1,7 +1,7 @@
 /**
- * `node test/doors/flood.ts [program]`: what hostile connections cost a chronosd, and what a client that behaves sees
- * meanwhile. Prints a row of Markdown for each flood. `program` is the `reveille` to measure, so that an older version
- * can be held beside this one.
+ * `node test/system/listeners/flood.ts [program]`: the cost of hostile connections for a chronosd, and the latency of a
+ * well-behaved client meanwhile. Prints a row of Markdown for each flood. `program` is the `reveille` to measure, so
+ * that an older version can be compared with this one.
  */
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -27,10 +27,10 @@ const daemon = spawn(process.execPath, [program, 'chronosd', '--json'], {
   stdio: ['ignore', 'pipe', 'inherit'],
 });
 const port = await new Promise<number>((resolve) => {
-  let said = '';
+  let output = '';
   daemon.stdout.on('data', (chunk) => {
-    said += chunk;
-    const found = /"url":"http:\/\/127\.0\.0\.1:(\d+)/.exec(said);
+    output += chunk;
+    const found = /"url":"http:\/\/127\.0\.0\.1:(\d+)/.exec(output);
     if (found) resolve(Number(found[1]));
   });
 });
@@ -40,7 +40,7 @@ const files = () => readdirSync(`/proc/${daemon.pid}/fd`).length;
 const before = files();
 
 /** A peer that never closes its end. */
-function hold(bytes: string): Socket {
+function holdOpen(bytes: string): Socket {
   const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
   socket.on('error', () => {}).resume();
   if (bytes) socket.write(bytes);
@@ -48,7 +48,7 @@ function hold(bytes: string): Socket {
 }
 
 /** One request of a client that opens a connection when it needs one; milliseconds, or `undefined` when it failed. */
-function ask(agent: Agent): Promise<number | undefined> {
+function probeHealth(agent: Agent): Promise<number | undefined> {
   const began = performance.now();
   return new Promise((resolve) => {
     const asked = request({ port, host: '127.0.0.1', path: '/healthz', agent, timeout: 2000 }, (answer) => {
@@ -65,9 +65,9 @@ async function flood(name: string, count: number, bytes: string): Promise<void> 
   const sockets: Socket[] = [];
   const began = performance.now();
   const [kept, fresh] = [new Agent({ keepAlive: true, maxSockets: 1 }), new Agent({ keepAlive: false })];
-  await ask(kept);
+  await probeHealth(kept);
   for (let n = 0; n < count; n++) {
-    sockets.push(hold(bytes));
+    sockets.push(holdOpen(bytes));
     if (n % 200 === 199) await pause(20);
   }
   const times: number[] = [];
@@ -75,7 +75,7 @@ async function flood(name: string, count: number, bytes: string): Promise<void> 
   let failed = 0;
   let most = 0;
   while (performance.now() - began < WATCHED_MS) {
-    const answers = await Promise.all([ask(kept), ask(fresh)]);
+    const answers = await Promise.all([probeHealth(kept), probeHealth(fresh)]);
     requests += answers.length;
     for (const ms of answers) ms === undefined ? failed++ : times.push(ms);
     most = Math.max(most, memoryMb());

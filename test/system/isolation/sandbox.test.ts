@@ -1,4 +1,4 @@
-/** What a hostile machine and a hostile MCP server find: everything real, bubblewrap, users and sockets included. */
+/** The findings of a hostile machine and a hostile MCP server, with real bubblewrap, users and sockets. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -27,10 +27,10 @@ import { hasBubblewrap } from '../../support/tools.ts';
 const run = promisify(execFile);
 const HOSTILE = join(import.meta.dirname, 'hostile.ts');
 const LIMIT_MS = 120_000;
-const NOBODY = { uid: 65_534, gid: 65_534 };
+const UNPRIVILEGED = { uid: 65_534, gid: 65_534 };
 const isRoot = process.geteuid?.() === 0;
 
-/** Whether this test can be another user of the system; in CI it must. */
+/** Whether this test can act as another user of the system; in CI it must. */
 function canBeOthers(t: TestContext): boolean {
   if (isRoot) return true;
   t.skip('only root can run a test as somebody else');
@@ -40,7 +40,7 @@ function canBeOthers(t: TestContext): boolean {
 type Found = { how: string; where: string };
 type Report = { found: Found[]; environment: string[]; uid: number; groups: number[] };
 
-/** A person with an installation, an approver's key, a session bus and a neighbour. */
+/** A person with an installation, an approver's key, a session bus and another machine. */
 async function startPerson(
   t: TestContext,
   { settings = {}, as }: { settings?: Record<string, string>; as?: { uid: number; gid: number } } = {},
@@ -57,8 +57,8 @@ async function startPerson(
     join(folder, 'server-work'),
     join(folder, 'agents', 'bob'),
   ];
-  for (const place of [person, home, approver, runtime, work, serverWork, neighbour])
-    mkdirSync(place, { recursive: true, mode: 0o700 });
+  for (const target of [person, home, approver, runtime, work, serverWork, neighbour])
+    mkdirSync(target, { recursive: true, mode: 0o700 });
   writeFileSync(join(approver, 'approver.json'), 'the-secret-of-the-approver');
   writeFileSync(join(neighbour, 'diary.txt'), 'the-secret-of-the-neighbour');
   writeFileSync(join(person, '.bashrc'), '# as it was\n');
@@ -89,7 +89,7 @@ async function startPerson(
     ...{ HOME: person, REVEILLE_HOME: home, XDG_RUNTIME_DIR: runtime, TMPDIR: folder },
     ...{ CHRONOS_PORT: '0', ROUTER_PORT: '0', EXECUTOR_PORT: '0', EXECUTOR_MANIFEST: manifest },
     DBUS_SESSION_BUS_ADDRESS: `unix:path=${join(runtime, 'bus')}`,
-    // The executor does not know the machines of a router; it is told where their folders are.
+    // The executor does not know the machines of a router, so it is given their folders.
     REVEILLE_HIDDEN: join(folder, 'agents'),
     ...settings,
   };
@@ -99,18 +99,18 @@ async function startPerson(
     cwd: folder,
     stdio: ['ignore', 'ignore', 'inherit'],
   });
-  const gone = once(up, 'exit');
+  const exited = once(up, 'exit');
   t.after(async () => {
     up.kill('SIGTERM');
-    await gone;
+    await exited;
     bus.close();
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
   });
-  await eventually('up is there', () => up.exitCode === null && existsSync(join(home, 'run.json')), LIMIT_MS);
-  const reveille = async (...words: string[]): Promise<string> => {
+  await eventually('up accepts requests', () => up.exitCode === null && existsSync(join(home, 'run.json')), LIMIT_MS);
+  const reveille = async (...args: string[]): Promise<string> => {
     // As another user it takes a process of that user's.
-    if (as) return (await run(process.execPath, [PROGRAM, ...words], { env, ...as, cwd: folder })).stdout;
-    const { status, stdout, stderr } = await inProcess(home, words, { env });
+    if (as) return (await run(process.execPath, [PROGRAM, ...args], { env, ...as, cwd: folder })).stdout;
+    const { status, stdout, stderr } = await inProcess(home, args, { env });
     if (status !== 0) throw new Error(stderr);
     return stdout;
   };
@@ -118,7 +118,7 @@ async function startPerson(
   const executor = Object.values(JSON.parse(readFileSync(join(home, 'executor-secrets.json'), 'utf8'))) as string[];
   const record = JSON.parse(readFileSync(join(home, 'run.json'), 'utf8')) as Record<string, string>;
   const { NEO_DAEMON_TOKEN, CHRONOS_TOKEN } = JSON.parse(readFileSync(join(home, 'secrets.json'), 'utf8'));
-  // What a machine holds itself is no loot: its own token, and the way to chronosd.
+  // The machine's own values are not loot: its token, and the address of chronosd.
   const own = [NEO_DAEMON_TOKEN, CHRONOS_TOKEN] as string[];
   const loot = {
     needles: [
@@ -126,11 +126,11 @@ async function startPerson(
       ...['the-secret-of-the-approver', 'the-secret-of-the-neighbour'],
     ],
     names: [home, approver],
-    places: [home, approver, neighbour],
+    folders: [home, approver, neighbour],
     sockets: [join(runtime, 'bus')],
     writable: [join(person, '.bashrc')],
   };
-  for (const place of [work, serverWork]) writeFileSync(join(place, 'loot.json'), JSON.stringify(loot));
+  for (const target of [work, serverWork]) writeFileSync(join(target, 'loot.json'), JSON.stringify(loot));
   await reveille('machine', 'put', 'bob', '--provider', 'process', '--dir', neighbour, '--', 'true');
   return { home, person, work, serverWork, neighbour, record, reveille };
 }
@@ -140,8 +140,8 @@ type Person = Awaited<ReturnType<typeof startPerson>>;
 const reportIn = (folder: string, kind: string) =>
   JSON.parse(readFileSync(join(folder, `report-${kind}.json`), 'utf8')) as Report;
 
-/** Puts the hostile program in the place of Neo, lets an alarm start it, and reads what it found. */
-async function raid(person: Person, flags: string[] = []): Promise<Report> {
+/** Replaces Neo with the hostile program, lets an alarm start it, and reads its findings. */
+async function runHostile(person: Person, flags: string[] = []): Promise<Report> {
   const { work, reveille } = person;
   await reveille(
     'machine',
@@ -158,24 +158,24 @@ async function raid(person: Person, flags: string[] = []): Promise<Report> {
     work,
   );
   await reveille('alarm', 'set', 'go', '--in', '1s');
-  await eventually('the machine has looked', () => existsSync(join(work, 'report-daemon.json')), LIMIT_MS);
+  await eventually('the machine has searched', () => existsSync(join(work, 'report-daemon.json')), LIMIT_MS);
   return reportIn(work, 'daemon');
 }
 
-/** Has the executor start its servers, and reads what the hostile one found. */
+/** Has the executor start its servers, and reads the findings of the hostile one. */
 async function raidAsServer({ home, serverWork, record }: Person): Promise<Report> {
   const { EXECUTOR_TOKEN } = JSON.parse(readFileSync(join(home, 'executor-secrets.json'), 'utf8'));
   const { label } = JSON.parse(readFileSync(join(home, 'identity.json'), 'utf8'));
   const intent = { verb: 'x', plan: { id: 'n', kind: 'call', tool: 'hostile/x', args: {} } };
   const enough = new AbortController();
-  // The server looks around and never answers, which the executor would wait for.
+  // The server searches and never answers, and the executor would wait for it.
   const asked = fetch(`${record.executor_url}/intents`, {
     method: 'POST',
     headers: { authorization: `Bearer ${EXECUTOR_TOKEN}`, 'x-matrix-user': label, 'content-type': 'application/json' },
     body: JSON.stringify({ intent }),
     signal: enough.signal,
   }).catch(() => undefined);
-  await eventually('the server has looked', () => existsSync(join(serverWork, 'report-mcp.json')), LIMIT_MS);
+  await eventually('the server has searched', () => existsSync(join(serverWork, 'report-mcp.json')), LIMIT_MS);
   enough.abort();
   await asked;
   return reportIn(serverWork, 'mcp');
@@ -193,12 +193,12 @@ function assertNamesNothing({ environment }: Report): void {
 
 for (const [who, as] of [
   ['this user', undefined],
-  ['an ordinary user', NOBODY],
+  ['an ordinary user', UNPRIVILEGED],
 ] as const) {
-  test(`behind walls a hostile machine and a hostile server of ${who} find nothing`, async (t) => {
+  test(`in the sandbox a hostile machine and a hostile server of ${who} find nothing`, async (t) => {
     if (!(await hasBubblewrap(t)) || (as && !canBeOthers(t))) return;
     const person = await startPerson(t, as ? { as } : {});
-    const report = await raid(person);
+    const report = await runHostile(person);
     assert.deepEqual(report.found, []);
     assertNamesNothing(report);
     const server = await raidAsServer(person);
@@ -210,30 +210,30 @@ for (const [who, as] of [
   });
 }
 
-test('under another user id, without walls, a hostile machine finds nothing', async (t) => {
+test('under another user id, without a sandbox, a hostile machine finds nothing', async (t) => {
   if (!canBeOthers(t)) return;
   const person = await startPerson(t, { settings: { REVEILLE_SEPARATION: 'off' } });
-  chownSync(person.work, NOBODY.uid, NOBODY.gid);
+  chownSync(person.work, UNPRIVILEGED.uid, UNPRIVILEGED.gid);
   openTo(person.work);
-  await assert.rejects(raid(person, ['--run-as', '0:0']), /other than root/);
-  const report = await raid(person, ['--run-as', `${NOBODY.uid}:${NOBODY.gid}`]);
+  await assert.rejects(runHostile(person, ['--run-as', '0:0']), /other than root/);
+  const report = await runHostile(person, ['--run-as', `${UNPRIVILEGED.uid}:${UNPRIVILEGED.gid}`]);
   assert.deepEqual(report.found, []);
-  assert.deepEqual([report.uid, report.groups.filter((group) => group !== NOBODY.gid)], [NOBODY.uid, []]);
+  assert.deepEqual([report.uid, report.groups.filter((group) => group !== UNPRIVILEGED.gid)], [UNPRIVILEGED.uid, []]);
   assertNamesNothing(report);
 });
 
-test('under another user id and behind walls, it finds nothing either', async (t) => {
+test('under another user id and in the sandbox, it finds nothing either', async (t) => {
   if (!(await hasBubblewrap(t)) || !canBeOthers(t)) return;
   const person = await startPerson(t);
-  chownSync(person.work, NOBODY.uid, NOBODY.gid);
+  chownSync(person.work, UNPRIVILEGED.uid, UNPRIVILEGED.gid);
   openTo(person.work);
-  const report = await raid(person, ['--run-as', `${NOBODY.uid}:${NOBODY.gid}`]);
-  assert.deepEqual([report.found, report.uid], [[], NOBODY.uid]);
+  const report = await runHostile(person, ['--run-as', `${UNPRIVILEGED.uid}:${UNPRIVILEGED.gid}`]);
+  assert.deepEqual([report.found, report.uid], [[], UNPRIVILEGED.uid]);
 });
 
-test('without walls nothing that a hostile program is given names the place, and files of the same user are readable', async (t) => {
+test('without a sandbox no input of a hostile program names the folder, and files of the same user are readable', async (t) => {
   const person = await startPerson(t, { settings: { REVEILLE_SEPARATION: 'off' } });
-  const report = await raid(person);
+  const report = await runHostile(person);
   assertNamesNothing(report);
   assert.deepEqual(
     report.found.filter(({ how }) => how === 'environment' || how === 'folder' || how === 'descriptor'),
@@ -241,7 +241,7 @@ test('without walls nothing that a hostile program is given names the place, and
   );
   assert.ok(
     report.found.some(({ how }) => how === 'file'),
-    'this is what the walls are for',
+    'the sandbox prevents this',
   );
   const server = await raidAsServer(person);
   assertNamesNothing(server);
@@ -251,7 +251,7 @@ test('without walls nothing that a hostile program is given names the place, and
   );
 });
 
-test('a machine that was registered with --no-sandbox has no walls, and with REVEILLE_SEPARATION=required none is started', async (t) => {
+test('a machine that was registered with --no-sandbox has none, and with REVEILLE_SEPARATION=required none is started', async (t) => {
   if (!(await hasBubblewrap(t))) return;
   const person = await startPerson(t, { settings: { REVEILLE_SEPARATION: 'required' } });
   const { work, reveille } = person;
@@ -282,7 +282,7 @@ async function ownerOf({ reveille }: Person): Promise<string> {
   return JSON.parse(await reveille('machine', 'show', '--json')).user_id;
 }
 
-/** Lets others walk to a folder. */
+/** Lets other users traverse a folder. */
 function openTo(folder: string): void {
   for (const path of [join(folder, '..', '..'), join(folder, '..'), folder]) chmodSync(path, 0o755);
 }

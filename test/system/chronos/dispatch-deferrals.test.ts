@@ -9,7 +9,7 @@ const HOUR = 60 * MINUTE;
 
 const hold = (until: number, reason = 'held back: quiet hours'): Deferral => ({ outcome: 'held', until, reason });
 
-test('the router is asked again before the hold ends, for it may have been lifted', async (t) => {
+test('the router is asked again before the deferral ends, because it may have been lifted', async (t) => {
   let lifted = false;
   const bench = await createBench(t, {
     config: { tickMs: HOUR },
@@ -28,7 +28,7 @@ test('the router is asked again before the hold ends, for it may have been lifte
   );
 });
 
-test('a wake that is held back comes again at that instant, and is neither an attempt nor a failure', async (t) => {
+test('a deferred wake comes again at the given time, and is neither an attempt nor a failure', async (t) => {
   let until = 0;
   const bench = await createBench(t, {
     config: { tickMs: 60 * SECOND },
@@ -55,7 +55,7 @@ test('a wake that is held back comes again at that instant, and is neither an at
   );
 });
 
-test('a hold lasts a second at least and two days at most, whatever the router’s clock says', async (t) => {
+test('a deferral lasts between a second and two days, whatever the router’s clock says', async (t) => {
   const asked = [-10 * 365 * 24 * HOUR, 0, 10 * 365 * 24 * HOUR];
   const bench = await createBench(t, {
     config: { tickMs: HOUR },
@@ -74,7 +74,7 @@ test('a hold lasts a second at least and two days at most, whatever the router�
   );
 });
 
-test('a failure after a hold goes up the ladder from its first step', async (t) => {
+test('a failure after a deferral starts at the first step of the retry ladder', async (t) => {
   const bench = await createBench(t, {
     config: { tickMs: HOUR },
     respond: () => {

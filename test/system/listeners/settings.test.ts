@@ -36,7 +36,7 @@ for (const [prefix, parse] of Object.entries(DAEMONS)) {
     return assert.fail('it was accepted');
   };
 
-  test(`${prefix}: beyond loopback it starts with TLS or with the word that it stands behind some, and says so`, () => {
+  test(`${prefix}: beyond loopback it starts with TLS or with a declared TLS proxy, and logs which`, () => {
     for (const host of ['0.0.0.0', '::', '192.0.2.1', 'reveille.internal']) {
       const beyond = { [`${prefix}_HOST`]: host };
       const message = refusal(beyond);
@@ -56,7 +56,7 @@ for (const [prefix, parse] of Object.entries(DAEMONS)) {
     for (const host of ['127.0.0.1', '127.1.2.3', '::1', 'localhost']) parse({ [`${prefix}_HOST`]: host });
   });
 
-  test(`${prefix}: half a certificate, or two answers to who encrypts, stop the start`, () => {
+  test(`${prefix}: half a certificate, or two contradictory TLS settings, stop the start`, () => {
     const [cert, key] = [{ [`${prefix}_TLS_CERT`]: '/c' }, { [`${prefix}_TLS_KEY`]: '/k' }];
     assert.match(refusal(cert), /_TLS_KEY is not set, but .*_TLS_CERT is/);
     assert.match(refusal(key), /_TLS_CERT is not set, but .*_TLS_KEY is/);

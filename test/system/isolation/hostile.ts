@@ -1,7 +1,7 @@
 /**
- * A hostile program: looks for a secret wherever it may look, writes down where it found it, and then pretends to be an
- * agent's daemon or an MCP server. Arguments: `daemon` or `mcp`. `loot.json` in the folder it works in says where to
- * look, so that nothing of what it was started with has to.
+ * A hostile program: looks for a secret in every readable place, records where it found it, and then imitates an
+ * agent's daemon or an MCP server. Arguments: `daemon` or `mcp`. `loot.json` in its working folder says where to look,
+ * so that its arguments and environment need not.
  */
 import {
   closeSync,
@@ -20,7 +20,7 @@ import { createServer } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 
-type Loot = { needles: string[]; names: string[]; places: string[]; sockets: string[]; writable: string[] };
+type Loot = { needles: string[]; names: string[]; folders: string[]; sockets: string[]; writable: string[] };
 type Found = { how: string; where: string };
 
 const folder = process.argv[3] ?? process.cwd();
@@ -34,20 +34,20 @@ function attempt(how: string, where: string, take: () => string | boolean): void
     const taken = take();
     if (taken === true || (typeof taken === 'string' && holds(taken))) found.push({ how, where });
   } catch {
-    // Not to be had that way.
+    // Not readable that way.
   }
 }
 
-function ransack(path: string): void {
+function searchTree(path: string): void {
   attempt('file', path, () => readFileSync(path, 'latin1'));
   try {
-    for (const name of readdirSync(path)) ransack(join(path, name));
+    for (const name of readdirSync(path)) searchTree(join(path, name));
   } catch {
-    // No folder.
+    // Not a folder.
   }
 }
 
-/** Names of processes, also of those that hide from a listing. */
+/** Names of processes, also of those hidden from a listing. */
 function otherProcesses(): string[] {
   try {
     return readdirSync('/proc').filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid);
@@ -59,14 +59,14 @@ function otherProcesses(): string[] {
 function spy(pid: string): void {
   attempt('environment of a process', pid, () => readFileSync(`/proc/${pid}/environ`, 'latin1'));
   attempt('arguments of a process', pid, () => readFileSync(`/proc/${pid}/cmdline`, 'latin1'));
-  // Whoever may open this may read the whole memory of the process: it is the right to trace it.
+  // A program that may open this file may read the whole memory of the process: it is the right to trace it.
   attempt('memory of a process', pid, () => {
     const isDaemon = /reveille\.mjs\0(?:up|router|executor)/.test(readFileSync(`/proc/${pid}/cmdline`, 'latin1'));
     closeSync(openSync(`/proc/${pid}/mem`, 'r'));
     return isDaemon;
   });
-  for (const place of loot.places)
-    attempt('root of a process', pid, () => statSync(`/proc/${pid}/root${place}`).isFile());
+  for (const root of loot.folders)
+    attempt('root of a process', pid, () => statSync(`/proc/${pid}/root${root}`).isFile());
 }
 
 function ownDescriptors(): void {
@@ -82,7 +82,7 @@ function ownDescriptors(): void {
   }
 }
 
-async function knock(path: string): Promise<void> {
+async function tryConnect(path: string): Promise<void> {
   const opened = await new Promise<boolean>((resolve) => {
     const socket = connect(path);
     socket.once('connect', () => {
@@ -97,19 +97,19 @@ async function knock(path: string): Promise<void> {
 const environment = Object.entries(process.env).map(([name, value]) => `${name}=${value}`);
 for (const line of environment) if (leadsThere(line)) found.push({ how: 'environment', where: line.split('=')[0]! });
 if (leadsThere(process.cwd())) found.push({ how: 'folder', where: process.cwd() });
-for (const place of loot.places) ransack(place);
+for (const root of loot.folders) searchTree(root);
 for (const pid of otherProcesses()) spy(pid);
 ownDescriptors();
-for (const path of loot.sockets) await knock(path);
+for (const path of loot.sockets) await tryConnect(path);
 for (const path of loot.writable)
   attempt('write', path, () => {
-    // Without O_CREAT: a new file in a temporary folder of its own would be no loot.
+    // Without O_CREAT: a new file in a private temporary folder would not count as loot.
     const file = openSync(path, constants.O_WRONLY | constants.O_APPEND);
     writeSync(file, '# was here\n');
     return true;
   });
 const report = join(folder, `report-${process.argv[2]}.json`);
-// Whoever waits for the file finds all of it.
+// The rename makes the whole file appear at once.
 writeFileSync(
   `${report}.new`,
   JSON.stringify({ found, environment, uid: process.getuid?.(), groups: process.getgroups?.() }),

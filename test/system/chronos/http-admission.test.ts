@@ -1,4 +1,4 @@
-/** One transport token, ever new owners: what is bounded, and what those who behave see meanwhile. */
+/** One transport token, ever new owners: the bounds, and the effect on well-behaved clients meanwhile. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AdmissionSettings } from '../../../src/chronos/http/admission.ts';
@@ -42,17 +42,20 @@ async function prove(bench: Bench, { did, publicKeyHex, sign }: AgentIdentity): 
   return bench.call('POST', '/v1/agent/auth/verify', { body: { did, nonce, public_key: publicKeyHex, signature } });
 }
 
-const someone = (label: string) => agentIdentity(label, generateKey());
+const newAgent = (label: string) => agentIdentity(label, generateKey());
 const create = (bench: Bench, principal: string, body: object = ALARM) =>
   bench.call('POST', '/v1/alarms', { body, principal });
 
-test('creates of one owner are bounded, and leave room for others; a minute later there is more', async (t) => {
+test('creates of one owner are bounded, and leave capacity for others; a minute later there is more', async (t) => {
   const refused: string[] = [];
   const bench = await createHttpBench(t, {
     floods: bounds({ creates: { perMinute: 3, inAll: 1000 } }),
     onRefused: (bound) => void refused.push(bound),
   });
-  const [ada, bob] = [(await prove(bench, someone('ada'))).data.token, (await prove(bench, someone('bob'))).data.token];
+  const [ada, bob] = [
+    (await prove(bench, newAgent('ada'))).data.token,
+    (await prove(bench, newAgent('bob'))).data.token,
+  ];
   for (let n = 0; n < 3; n++) assert.equal((await create(bench, ada)).status, 200);
   assertRefused(await create(bench, ada), /CHRONOS_CREATES_PER_MINUTE\)/);
   assert.equal((await create(bench, bob)).status, 200);
@@ -63,46 +66,46 @@ test('creates of one owner are bounded, and leave room for others; a minute late
     /CREATES/,
   );
   const cancelled = await bench.call('DELETE', `/v1/alarms/${alarms[0]!.id}`, { principal: ada });
-  assert.equal(cancelled.status, 200, 'cancelling is always let through');
+  assert.equal(cancelled.status, 200, 'cancelling is always admitted');
   await bench.clock.advance(20_000);
   assert.equal((await create(bench, ada)).status, 200);
   assert.deepEqual(refused, ['creates', 'creates']);
 });
 
-test('a flood of new owners cannot use up what is kept for those who were there before', async (t) => {
+test('a flood of new owners cannot exhaust the share that is reserved for earlier owners', async (t) => {
   const bench = await createHttpBench(t, {
     floods: bounds({ creates: { perMinute: 5, inAll: 20 } }),
     auth: { principalTtlSeconds: 86_400 },
   });
-  const old = (await prove(bench, someone('old'))).data.token;
+  const old = (await prove(bench, newAgent('old'))).data.token;
   await bench.clock.advance(HOUR_MS);
   let stored = 0;
   for (let n = 0; n < 6; n++) {
-    const { token } = (await prove(bench, someone(`invented-${n}`))).data;
+    const { token } = (await prove(bench, newAgent(`invented-${n}`))).data;
     for (let m = 0; m < 5; m++) if ((await create(bench, token)).ok) stored++;
   }
   assert.equal(stored, 10, 'half of the common bound');
   for (let n = 0; n < 5; n++) assert.equal((await create(bench, old)).status, 200);
 });
 
-test('new owners are bounded by the hour, whatever is asked in their name', async (t) => {
+test('new owners are bounded by the hour, for all kinds of requests', async (t) => {
   const bench = await createHttpBench(t, { floods: bounds({ pins: { perHour: 2, keysInAll: 10 } }) });
-  const known = someone('known');
+  const known = newAgent('known');
   assert.equal((await prove(bench, known)).status, 200);
-  assert.equal((await prove(bench, someone('next'))).status, 200);
-  assertRefused(await prove(bench, someone('third')), /CHRONOS_NEW_OWNERS_PER_HOUR/);
+  assert.equal((await prove(bench, newAgent('next'))).status, 200);
+  assertRefused(await prove(bench, newAgent('third')), /CHRONOS_NEW_OWNERS_PER_HOUR/);
   assert.equal((await prove(bench, known)).status, 200);
 });
 
-test('challenges of names that nobody knows share one bound, and those who are known have their own', async (t) => {
+test('challenges of unknown names share one bound, and known names have their own', async (t) => {
   const bench = await createHttpBench(t, { floods: bounds({ challenges: { perMinute: 6, inAll: 1000 } }) });
-  const known = someone('known');
+  const known = newAgent('known');
   assert.equal((await prove(bench, known)).status, 200);
   const ask = (n: number) =>
-    bench.call('POST', '/v1/agent/auth/challenge', { body: { did: someone(`invented-${n}`).did } });
+    bench.call('POST', '/v1/agent/auth/challenge', { body: { did: newAgent(`invented-${n}`).did } });
   const answers = [];
   for (let n = 0; n < 10; n++) answers.push(await ask(n));
-  // Challenge and answer of the one who is known now were a stranger's.
+  // Challenge and answer of the now known client counted as those of an unknown one.
   assert.equal(answers.filter(({ ok }) => ok).length, 4);
   assertRefused(answers.at(-1)!, /CHRONOS_CHALLENGES_PER_MINUTE\)/);
   assert.equal((await prove(bench, known)).status, 200);
@@ -110,7 +113,7 @@ test('challenges of names that nobody knows share one bound, and those who are k
 
 test('triggers are bounded', async (t) => {
   const bench = await createHttpBench(t, { floods: bounds({ triggers: { perMinute: 2, inAll: 100 } }) });
-  const { token } = (await prove(bench, someone('ada'))).data;
+  const { token } = (await prove(bench, newAgent('ada'))).data;
   const { id } = (await create(bench, token)).data;
   const trigger = () => bench.call('POST', `/v1/alarms/${id}/trigger`, { principal: token });
   assert.equal((await trigger()).status, 200);
@@ -118,10 +121,10 @@ test('triggers are bounded', async (t) => {
   assertRefused(await trigger(), /CHRONOS_TRIGGERS_PER_MINUTE/);
 });
 
-test('whoever sets and cancels for ever is not refused and fills nothing; whoever only sets is', async (t) => {
+test('a client that sets and cancels for ever is not refused and fills nothing; one that only sets is refused', async (t) => {
   const stored = { maxActive: 100, maxStored: 3, maxBytes: 1e9, maxTriggers: 10 };
   const bench = await createHttpBench(t, { floods: bounds({ stored }) });
-  const { token } = (await prove(bench, someone('ada'))).data;
+  const { token } = (await prove(bench, newAgent('ada'))).data;
   for (let n = 0; n < 20; n++) {
     const { status, data } = await create(bench, token);
     assert.equal(status, 200);
@@ -152,9 +155,9 @@ test('when the store fills up, new owners are refused first, and each known one 
     auth: { principalTtlSeconds: 86_400 },
   });
   const long = { ...ALARM, wake_message: 'x'.repeat(30 * kib) };
-  const old = (await prove(bench, someone('old'))).data.token;
+  const old = (await prove(bench, newAgent('old'))).data.token;
   await bench.clock.advance(HOUR_MS);
-  const flood = (await prove(bench, someone('flood'))).data.token;
+  const flood = (await prove(bench, newAgent('flood'))).data.token;
   let stored = 0;
   while ((await create(bench, flood, long)).ok) stored++;
   // Three fifths are common, and new owners fill half of those: 120 KiB, the last alarm over the edge.
@@ -163,12 +166,12 @@ test('when the store fills up, new owners are refused first, and each known one 
   assert.equal((await create(bench, old, long)).status, 200);
 });
 
-test('a gate fills up steadily, keeps its floors, and forgets clients that are quiet', async () => {
+test('a limiter fills steadily, keeps its floors, and forgets idle clients', async () => {
   const clock = new ManualClock();
   const gate = new RateLimit({ perMinute: 0, inAll: 8 }, clock);
   const passes = (standing: 'fresh' | 'known' | 'enrolled') => {
     let count = 0;
-    while (!gate.enter('x', standing)) count++;
+    while (!gate.enter('x', rank)) count++;
     return count;
   };
   assert.deepEqual([passes('fresh'), passes('known'), passes('enrolled'), passes('enrolled')], [4, 2, 2, 0]);

@@ -13,7 +13,7 @@ import { type Certificate, makeAuthority } from '../../support/certificates.ts';
 import { reveille, stayingReveille } from '../../support/command-line.ts';
 import { eventually } from '../../support/eventually.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
-import { look, TOKEN as RAIL_TOKEN, startedExecutor } from '../executor/executor-bench.ts';
+import { TOKEN as RAIL_TOKEN, readOnlyPlan, startedExecutor } from '../executor/executor-bench.ts';
 
 async function served(t: TestContext, files: Certificate, log = silentLogger) {
   const server = await startServer({
@@ -26,7 +26,7 @@ async function served(t: TestContext, files: Certificate, log = silentLogger) {
   return server;
 }
 
-/** Common name of what a server shows, without trusting it. */
+/** Common name of a server's certificate, without trusting it. */
 async function shown(port: number): Promise<string> {
   const socket: TLSSocket = tlsConnect({ port, host: '127.0.0.1', rejectUnauthorized: false });
   await once(socket, 'secureConnect');
@@ -35,7 +35,7 @@ async function shown(port: number): Promise<string> {
   return String(CN);
 }
 
-test('a renewed certificate is served without a restart, and a broken one is not taken', async (t) => {
+test('a renewed certificate is served without a restart, and a broken one is ignored', async (t) => {
   const folder = temporaryFolder(t);
   const ours = await makeAuthority(folder, 'ours');
   const [first, second] = [await ours.issue(), await ours.issue()];
@@ -46,33 +46,33 @@ test('a renewed certificate is served without a restart, and a broken one is not
   };
   put(first);
   const warnings: string[] = [];
-  const log = Object.assign(Object.create(silentLogger), { warn: (_: object, words: string) => warnings.push(words) });
+  const log = Object.assign(Object.create(silentLogger), { warn: (_: object, text: string) => warnings.push(text) });
   const server = await served(t, live, log);
   assert.match(server.url, /^https:/);
   assert.equal(await shown(server.port), 'ours 1');
   writeFileSync(live.certificate, 'not a certificate');
-  while (!warnings.some((words) => words.startsWith('the changed certificate'))) await pause(20);
+  while (!warnings.some((text) => text.startsWith('the changed certificate'))) await pause(20);
   assert.equal(await shown(server.port), 'ours 1');
   put(second);
   while ((await shown(server.port)) !== 'ours 2') await pause(20);
 });
 
-test('what is no TLS on a TLS port is closed, as is a handshake that never ends, and the server goes on', async (t) => {
+test('non-TLS data on a TLS port is closed, as is a handshake that never ends, and the server continues', async (t) => {
   const folder = temporaryFolder(t);
   const server = await served(t, await (await makeAuthority(folder, 'ours')).issue());
   for (const bytes of ['GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n', '', '\x16\x03\x01']) {
     const socket = connect({ port: server.port, host: '127.0.0.1', allowHalfOpen: true });
     t.after(() => socket.destroy());
     socket.on('error', () => {}).resume();
-    const gone = new Promise<void>((resolve) => socket.once('end', resolve).once('close', () => resolve()));
+    const closed = new Promise<void>((resolve) => socket.once('end', resolve).once('close', () => resolve()));
     socket.write(bytes);
-    await gone;
+    await closed;
   }
   while (server.figures().open > 0) await pause(20);
   assert.equal(await shown(server.port), 'ours 1');
 });
 
-test('a certificate of another authority, and one that has ended, are refused by name', async (t) => {
+test('a certificate of another authority, and an expired one, are refused by name', async (t) => {
   const folder = temporaryFolder(t);
   const [ours, theirs] = [await makeAuthority(folder, 'ours'), await makeAuthority(folder, 'theirs')];
   const home = join(folder, 'home');
@@ -99,7 +99,7 @@ test('a certificate of another authority, and one that has ended, are refused by
   assert.match(wrong.stderr, /REVEILLE_TLS_CA must name a file of certificates in PEM/);
 });
 
-test('an alarm goes over TLS all the way: command, chronosd, router, daemon and back, with an authority of our own', async (t) => {
+test('an alarm uses TLS on every hop: command, chronosd, router, daemon and back, with a private authority', async (t) => {
   const folder = temporaryFolder(t);
   const ours = await makeAuthority(folder, 'ours');
   const home = join(folder, 'home');
@@ -140,9 +140,9 @@ test('an alarm goes over TLS all the way: command, chronosd, router, daemon and 
   });
   const neo = await start('neo', { CHRONOS_PORT: chronosd.port, NEO_CHRONOS_URL: chronosd.url });
 
-  const run = async (...words: string[]) => {
-    const { status, stdout, stderr } = await reveille(home, [...words, '--json']);
-    assert.deepEqual([status, stderr], [0, ''], words.join(' '));
+  const run = async (...args: string[]) => {
+    const { status, stdout, stderr } = await reveille(home, [...args, '--json']);
+    assert.deepEqual([status, stderr], [0, ''], args.join(' '));
     return JSON.parse(stdout);
   };
   await run('agent', 'whoami');
@@ -157,7 +157,7 @@ test('an alarm goes over TLS all the way: command, chronosd, router, daemon and 
   assert.equal(shownAlarm.fires?.[0]?.turn?.ok, true);
 });
 
-test('the rail goes over TLS: a task is handed to an executor and read back, and without the authority it is not', async (t) => {
+test('the rail uses TLS: a task is submitted to an executor and read back, and without the authority it is not', async (t) => {
   const folder = temporaryFolder(t);
   const ours = await makeAuthority(folder, 'ours');
   const { certificate, key } = await ours.issue();
@@ -165,13 +165,13 @@ test('the rail goes over TLS: a task is handed to an executor and read back, and
   assert.match(executor.url, /^https:/);
   const env = { NEO_EXECUTOR_URL: executor.url, NEO_EXECUTOR_TOKEN: RAIL_TOKEN, MATRIX_USER_ID: 'ada' };
   const home = join(folder, 'home');
-  const run = (words: string[], more = {}) => reveille(home, [...words, '--json'], { env: { ...env, ...more } });
+  const run = (args: string[], more = {}) => reveille(home, [...args, '--json'], { env: { ...env, ...more } });
   const distrusted = await run(['intent', 'list']);
   assert.equal(distrusted.status, 1);
   assert.match(distrusted.stderr, /UNABLE_TO_VERIFY_LEAF_SIGNATURE|SELF_SIGNED_CERT_IN_CHAIN/);
   const trust = { REVEILLE_TLS_CA: ours.file };
   const task = join(folder, 'task.json');
-  writeFileSync(task, JSON.stringify(look()));
+  writeFileSync(task, JSON.stringify(readOnlyPlan()));
   const submitted = await run(['intent', 'submit', '--json-file', task], trust);
   assert.equal(submitted.status, 0, submitted.stderr);
   const listed = await run(['intent', 'list'], trust);

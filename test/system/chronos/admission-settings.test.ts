@@ -1,4 +1,4 @@
-/** That each setting of a bound reaches its bound, and each refusal its metric; how they bound is tested in http-floods. */
+/** Each setting of a bound reaches its bound, and each refusal its metric; http-admission tests the bounds themselves. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { type ChronosClient, createChronosClient, holdPrincipal } from '../../../src/chronos/client.ts';
@@ -12,7 +12,7 @@ import { didOf } from '../../../src/wire/did.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
-/** More than any bound below, and less than the other bounds as they are. */
+/** More than any bound below, and less than the default of the other bounds. */
 const TRIES = 60;
 const LONG = 'w'.repeat(60_000);
 
@@ -21,7 +21,7 @@ type Bench = { url: string; client: ChronosClient; another(): ChronosClient; pag
 async function startedWith(t: TestContext, settings: Record<string, string>): Promise<Bench> {
   const config = parseChronosConfig({
     ...{ CHRONOS_DATA_DIR: temporaryFolder(t), CHRONOS_PORT: '0', CHRONOS_DEV: '1' },
-    // Nobody listens there: what is triggered stays to be delivered.
+    // No process listens there: triggered wakes stay undelivered.
     ...{ CHRONOS_TOKEN: 'a-token-of-the-tests', CHRONOS_ROUTER_WAKE_URL: 'http://127.0.0.1:1/wake', ...settings },
   });
   const chronos = await startChronos({ config, clock: systemClock, log: silentLogger });
@@ -43,7 +43,7 @@ async function startedWith(t: TestContext, settings: Record<string, string>): Pr
 const set = ({ client }: Bench, wake_message = 'words') =>
   client.createAlarm({ kind: 'once', wake_message, delay_seconds: 3600 });
 
-/** Each asks for one thing more. */
+/** Each requests one item more. */
 const ask = {
   create: (bench: Bench) => set(bench),
   fill: (bench: Bench) => set(bench, LONG),
@@ -71,8 +71,8 @@ const cases: [setting: string, value: number, what: keyof typeof ask, bound: str
   ['MAX_WAITING_TRIGGERS', 3, 'trigger', 'waiting_triggers', /^3 triggers .*\(CHRONOS_MAX_WAITING_TRIGGERS\)/],
 ];
 
-for (const [setting, value, what, bound, said] of cases)
-  test(`CHRONOS_${setting} bounds what it says, and what is refused is counted`, async (t) => {
+for (const [setting, value, what, bound, message] of cases)
+  test(`CHRONOS_${setting} limits its quantity, and refusals are counted`, async (t) => {
     const bench = await startedWith(t, { [`CHRONOS_${setting}`]: String(value) });
     let refusal: unknown;
     for (let n = 0; n < TRIES && refusal === undefined; n++)
@@ -81,7 +81,7 @@ for (const [setting, value, what, bound, said] of cases)
       });
     assert.ok(refusal instanceof ReveilleError, `nothing was refused in ${TRIES} tries`);
     assert.equal(refusal.code, 'rate_limited', refusal.message);
-    assert.match(refusal.message, said);
+    assert.match(refusal.message, message);
     assert.match(await bench.page(), new RegExp(`^chronos_refused_total\\{bound="${bound}"\\} 1$`, 'm'));
   });
 

@@ -20,7 +20,7 @@ import { eventually } from '../../support/eventually.ts';
 import { behave, callsIn, installAgent } from '../../support/stand-ins/agents/executable.ts';
 import { atEnd, temporaryFolder } from '../../support/temporary.ts';
 
-/** Takes receipts; gives what it took, as `<stage> <ok>`. */
+/** Accepts turn reports; returns them as `<stage> <ok>`. */
 async function startReceiver(t: TestContext) {
   const taken: string[] = [];
   const server = createServer(async (request, response) => {
@@ -64,19 +64,19 @@ function homeWithClaude(t: TestContext): string {
   return home;
 }
 
-test('what one router could not report the next one reports', async (t) => {
+test('the next router delivers the turn reports that one router could not', async (t) => {
   const home = homeWithClaude(t);
-  const doomed = startTargets(t, home, () => undefined);
-  await doomed.wake();
-  await eventually('the turn is over', () => doomed.targets.store.counts('alice').done === 1);
-  await doomed.targets.close();
+  const firstRouter = startTargets(t, home, () => undefined);
+  await firstRouter.wake();
+  await eventually('the turn has ended', () => firstRouter.targets.store.counts('alice').done === 1);
+  await firstRouter.targets.close();
   const { taken, url } = await startReceiver(t);
   startTargets(t, home, () => url);
   await eventually('both are reported', () => taken.length === 2);
   assert.deepEqual(taken, ['turn_started undefined', 'turn_finished true']);
 });
 
-test('a turn that takes long is reported started before it ends', async (t) => {
+test('a long turn is reported started before it ends', async (t) => {
   const home = homeWithClaude(t);
   behave(home, { mode: 'wait' });
   const { taken, url } = await startReceiver(t);

@@ -1,4 +1,4 @@
-/** Dealing the alarms of a database out to other buckets while replicas create and ring them. */
+/** Resharding the alarms of a database while replicas create and fire them. */
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
 import { openEventually } from '../../../src/chronos/store/eventual-store.ts';
@@ -37,7 +37,7 @@ after(() => server.remove());
 
 const options = { clock: systemClock, log: silentLogger };
 
-/** As chronosd opens it. */
+/** Opened as chronosd opens it. */
 async function openReplica(t: TestContext, uri: string): Promise<AlarmStore> {
   const open = (onOutdated: () => void) =>
     openPostgresStore({ ...options, uri, poolSize: 4, onRemoteDue() {}, onOutdated });
@@ -46,7 +46,7 @@ async function openReplica(t: TestContext, uri: string): Promise<AlarmStore> {
   return store;
 }
 
-/** Asks again until the store answers; says how often that took. */
+/** Retries until the store answers; returns the number of attempts. */
 async function stubbornly<T>(work: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
@@ -59,10 +59,10 @@ async function stubbornly<T>(work: () => Promise<T>): Promise<T> {
 }
 
 const OWNERS = Array.from({ length: 20 }, (_, n) => `owner-${n}`);
-/** Not looked at by any claim of these tests. */
+/** No claim of these tests reads it. */
 const LATER = NOW + 1e9;
 
-/** Alarms in every state, with all that belongs to them. */
+/** Alarms in every state, with all their rows. */
 async function fill(store: AlarmStore): Promise<void> {
   for (const owner of OWNERS) {
     const one = await createClaimed(store, { owner, idempotencyKey: 'k', payload: '{"n":1.0}' });
@@ -110,7 +110,7 @@ async function everything(store: AlarmStore) {
   return all;
 }
 
-test('buckets change under replicas that create and ring: nothing is lost, nothing rings twice', async (t) => {
+test('buckets change under replicas that create and fire alarms: nothing is lost, nothing fires twice', async (t) => {
   const database = await server.createDatabase();
   const uri = server.uri(database);
   const replicas = [await openReplica(t, uri), await openReplica(t, uri)];
@@ -137,7 +137,7 @@ test('buckets change under replicas that create and ring: nothing is lost, nothi
       await pause(10);
     }
   });
-  const ringOnce = async (store: AlarmStore, now: number): Promise<number> => {
+  const fireOnce = async (store: AlarmStore, now: number): Promise<number> => {
     const claims = await stubbornly(() => claim(store, { now, limit: 50 }));
     const entries = claims.map((each) => ({
       key: keyOf(each),
@@ -150,9 +150,9 @@ test('buckets change under replicas that create and ring: nothing is lost, nothi
     });
     return claims.length;
   };
-  const ringing = replicas.map(async (store) => {
+  const firing = replicas.map(async (store) => {
     while (!ending) {
-      await ringOnce(store, NOW);
+      await fireOnce(store, NOW);
       await pause(5);
     }
   });
@@ -170,9 +170,9 @@ test('buckets change under replicas that create and ring: nothing is lost, nothi
     assert.deepEqual(await stubbornly(() => everything(replicas[0]!)), before);
   }
   ending = true;
-  await Promise.all([...creating, ...ringing]);
-  // What a claim left behind whose answer was lost has run out by then.
-  while ((await ringOnce(replicas[0]!, NOW + 60_000)) > 0);
+  await Promise.all([...creating, ...firing]);
+  // A claim whose answer was lost has expired by then.
+  while ((await fireOnce(replicas[0]!, NOW + 60_000)) > 0);
   t.diagnostic(`${acknowledged.length} acknowledged meanwhile; the longest waited ${Math.round(longestMs)} ms`);
 
   assert.ok(acknowledged.length > 100);
@@ -194,13 +194,13 @@ test('buckets change under replicas that create and ring: nothing is lost, nothi
   );
   assert.deepEqual(left, []);
 
-  // Whoever slept through it all cannot touch anything with the number that it knew.
+  // A replica that slept through the whole change cannot change anything with its old fencing number.
   await assert.rejects(stale.get('owner-0', acknowledged[0]!.id), withCode('unavailable'));
   await assert.rejects(stale.create(alarmDue(NOW, { owner: 'owner-0' }), NO_LIMIT), withCode('unavailable'));
   await assert.rejects(claim(stale), withCode('unavailable'));
 });
 
-test('what was begun and not finished is begun anew, and the tables are as if they had always been so', async (t) => {
+test('an unfinished change is restarted, and the tables are as if they had always been so', async (t) => {
   const database = await server.createDatabase();
   const uri = server.uri(database);
   const store = await openReplica(t, uri);
@@ -216,7 +216,7 @@ test('what was begun and not finished is begun anew, and the tables are as if th
       .then(({ rows }) => rows);
   await reshard({ ...options, uri, buckets: 4 });
   const before = await shape();
-  // Left behind by a process that was killed.
+  // Left behind by a killed process.
   await server.run('CREATE SCHEMA chronos_incoming; CREATE TABLE chronos_incoming.alarms (x INT)', database);
   await reshard({ ...options, uri, buckets: 64 });
   assert.deepEqual(await shape(), before);
