@@ -1,6 +1,6 @@
 /**
- * How long one claim takes: opens the store that chronosd would open, claims what is due in batches of 16 and completes each, and
- * says how long the claims took. A process of its own, so that nothing else is on its event loop.
+ * Duration of one claim: opens the store as chronosd does, claims due occurrences in batches of 16, completes each and
+ * reports the durations. It is its own process, so that nothing else uses its event loop.
  */
 import { join } from 'node:path';
 import { settleDelivered } from '../src/chronos/alarm/settlement.ts';
@@ -21,7 +21,7 @@ async function openStore(place: DataPlace): Promise<AlarmStore> {
   return openPostgresStore({ uri: place.uri, clock: systemClock, log: silentLogger });
 }
 
-/** Claims one batch and completes it; gives back how long the claim took, or `undefined` when nothing was due. */
+/** Claims one batch and completes it. Returns the duration of the claim, or `undefined` if nothing was due. */
 async function claimOnce(store: AlarmStore): Promise<number | undefined> {
   const now = Date.now();
   const startedAt = performance.now();

@@ -1,4 +1,6 @@
-/** An MCP server with the library alone and tools that do nothing: what no server built on it can be faster than. */
+/**
+ * An MCP server with the library alone and tools that do nothing: a lower limit for every server built on the library.
+ */
 import { McpServer } from '@modelcontextprotocol/server';
 import { serveStdio } from '@modelcontextprotocol/server/stdio';
 import { z } from 'zod';
@@ -11,5 +13,5 @@ serveStdio(() => {
   }
   return server;
 });
-// In order, so that Node keeps what it has compiled, as it does for Reveille.
+// An orderly end, so that Node keeps its compile cache, as it does for Reveille.
 process.once('SIGTERM', () => process.exit());

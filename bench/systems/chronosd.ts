@@ -1,4 +1,4 @@
-/** chronosd as a process of its own, started the way an operator starts it. */
+/** chronosd as its own process, started as an operator starts it. */
 import { join } from 'node:path';
 import { randomSecret } from '../../src/kit/identity/secrets.ts';
 import type { Child } from '../children.ts';
@@ -7,7 +7,7 @@ import type { Running } from './system.ts';
 
 const PROGRAM = join(import.meta.dirname, '..', '..', 'bin', 'reveille.mjs');
 
-/** The same in every process, so that a token that one chronosd gave is good for the next. */
+/** The same in every process, so that the token of one chronosd is valid at the next. */
 const SECRETS = {
   CHRONOS_TOKEN: randomSecret(),
   CHRONOS_AGENT_AUTH_SECRET: randomSecret(),
@@ -17,12 +17,12 @@ const SECRETS = {
 
 export const { CHRONOS_TOKEN, CHRONOS_ADMIN_TOKEN } = SECRETS;
 
-/** Where the data is: a folder for SQLite, the address of a database for PostgreSQL. */
+/** The data: a folder for SQLite, the address of a database for PostgreSQL. */
 export type DataPlace = { folder: string } | { uri: string };
 
 export type RunningChronosd = Running & { child: Child; url: string };
 
-/** The environment of a chronosd with all defaults, but for what it must be told and `settings`. */
+/** The environment of a chronosd with all defaults, except required values and `settings`. */
 export function chronosdEnvironment(
   bench: Workbench,
   place: DataPlace,
@@ -47,7 +47,7 @@ export function reveille(...words: string[]): string[] {
 
 const READY_LIMIT_MS = 20_000;
 
-/** A chronosd on PostgreSQL accepts requests before it has found the database. */
+/** A chronosd on PostgreSQL accepts requests before it is connected to the database. */
 async function untilReady(url: string): Promise<void> {
   const limit = Date.now() + READY_LIMIT_MS;
   for (;;) {

@@ -1,6 +1,6 @@
 /**
- * What open consoles cost chronosd: the same burst with nobody at the router's console, and with two hundred people each
- * at theirs, which looks again whenever it is told to, as the page does.
+ * Cost of open consoles for chronosd: the same burst without a console, and with two hundred users' consoles at the
+ * router. Each console reads the list again at each change event, as the page does.
  */
 import { request } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -24,12 +24,15 @@ export type ConsolesResult = {
   seconds: number;
   rows: {
     consoles: number;
-    /** Fires per second, and processor time of chronosd for one. */
+    /** Fires per second, and processor time of chronosd per fire. */
     perSecond: number;
     processorMicros: number | null;
-    /** What is left of the fires per second without a console, in the same round. */
+    /** Share of the fires per second without a console, in the same round. */
     ofNone: number;
-    /** Processor time of chronosd that none open does not take, in seconds a second: so much of a core is not there for fires. */
+    /**
+     * Additional processor time of chronosd compared with no console, in seconds per second: this share of a core is
+     * not available for fires.
+     */
     ofCore: number | null;
     /** Pages that the consoles read during the run. */
     looks: number;
@@ -37,11 +40,11 @@ export type ConsolesResult = {
   }[];
 };
 
-/** Those whose alarms ring. */
+/** The users whose alarms fire. */
 const people = (count: number) =>
   Array.from({ length: count }, (_, at) => `user-${String(at % OWNERS).padStart(5, '0')}`);
 const WARMUP = { afterMs: 0, spanMs: 2_000, count: 2_000 };
-/** Until everybody is in, and it has been quiet for a while. */
+/** Time until all consoles are connected and idle. */
 const COME_IN_MS = 25_000;
 const PATIENCE_MS = 60_000;
 
@@ -59,7 +62,7 @@ async function startRouter(bench: Workbench, chronosUrl: string) {
 
 type House = Awaited<ReturnType<typeof startRouter>>;
 
-/** One person at their console: a stream, and a look at the alarms for each hint, one at a time. */
+/** One open console: a stream, and a read of the alarms for each change event, one at a time. */
 async function open({ origin, client }: House, chronosUrl: string, user: string, looked: () => void): Promise<void> {
   const known = await client.users(user);
   const { id, token } = known.length === 0 ? await client.addUser(user, {}) : await client.addUserToken(user, {});
@@ -75,7 +78,7 @@ async function open({ origin, client }: House, chronosUrl: string, user: string,
   });
   const cookie = answer.headers.get('set-cookie')?.split(';')[0];
   const base = /href="(\/~[^"]+\/)ahead"/.exec(await answer.text())?.[1];
-  if (cookie === undefined || base === undefined) throw new Error(`${user} does not come in: ${answer.status}`);
+  if (cookie === undefined || base === undefined) throw new Error(`${user} cannot sign in: ${answer.status}`);
   let isLooking = false;
   let again = false;
   const look = async (): Promise<void> => {

@@ -1,6 +1,6 @@
 /**
- * The way of a person through the router's public listener, beside a bare reverse proxy and no proxy at all: what a
- * request costs more, how many go through, and how long the first one takes that has to wake the machine.
+ * A user's requests through the router's public listener, compared with a bare reverse proxy and no proxy. Measures the
+ * added latency, the throughput, and the time of the first request that must wake the machine.
  */
 import { join } from 'node:path';
 import { Pool } from 'undici';
@@ -20,12 +20,15 @@ export type ProxyResult = {
     /** One request at a time, milliseconds. */
     p50: number;
     p99: number;
-    /** What that is more than without a proxy, in the same round. */
+    /** The difference to the case without a proxy, in the same round. */
     addedP50: number;
     addedP99: number;
-    /** Requests per second with many under way. */
+    /** Requests per second with many in parallel. */
     perSecond: number;
-    /** Processor time of the proxy for one of them, where there is one and the system says; other work on the machine does not change it. */
+    /**
+     * Processor time of the proxy per request, where there is a proxy and the system reports it. Other load on the
+     * machine does not change it.
+     */
     processorMicros: number | null;
     rounds: Round[];
   }[];
@@ -43,7 +46,7 @@ export type ProxyWay = keyof typeof TITLES;
 
 const PROGRAM = join(BENCH_FOLDER, 'hands', 'proxy.ts');
 const USER = 'bench';
-/** Under way at a time when throughput is counted. */
+/** Parallel requests in the throughput measurement. */
 const CLIENTS = 32;
 const PATH = '/conversations?limit=20';
 
@@ -68,7 +71,7 @@ async function startRouter(bench: Workbench) {
   return { child, client, place: { url: public_url, token, pid: child.pid } };
 }
 
-/** Sends requests over so many connections; `more` says whether there is another one. @returns how long each took */
+/** Sends requests over so many connections; `more` says whether there is another one. @returns the duration of each */
 async function send({ url, token }: Place, clients: number, more: () => boolean): Promise<number[]> {
   const pool = new Pool(url, { connections: clients, pipelining: 1 });
   const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
@@ -103,7 +106,7 @@ async function round(place: Place, calls: number, seconds: number): Promise<Roun
   return { p50: percentile(took, 0.5)!, p99: percentile(took, 0.99)!, perSecond, processorMicros };
 }
 
-/** From the request that finds the machine asleep to its answer. */
+/** From the request to a sleeping machine until its answer. */
 async function wake(place: Place, router: RouterClient): Promise<number> {
   await router.suspend(USER);
   await router.restore(USER);
@@ -111,7 +114,7 @@ async function wake(place: Place, router: RouterClient): Promise<number> {
   return took!;
 }
 
-/** From starting the same program to its answer: what no wake can be faster than. */
+/** From the start of the same program to its answer: the lower limit of a wake. */
 async function bareStart(bench: Workbench): Promise<number> {
   const began = performance.now();
   const child = bench.start('a bare daemon', [PROGRAM, 'target']);
@@ -137,7 +140,7 @@ export async function measureProxy({ bench, plan, progress }: Context): Promise<
     progress.step(`proxy: round ${number + 1} of ${plan.rounds}`);
     for (const way of rotated(ways, number)) found.get(way)!.push(await round(places[way], calls, seconds));
   }
-  progress.step('proxy: waking on the first request');
+  progress.step('proxy: wake by the first request');
   const command = [process.execPath, PROGRAM, 'target'];
   await router.client.put(USER, { provider: 'process', spec: { command } });
   const times = { wake: [] as number[], bare: [] as number[] };
