@@ -1,9 +1,8 @@
 /**
- * One campaign: a house on one store, a load on it, one fault that strikes again and again, and a verdict over what was
- * left behind.
+ * One campaign: an installation on one store, a load on it, one fault that strikes repeatedly, and a verdict over the
+ * logs and the database.
  *
- * Every phase has its limit, and all of them end early when they are told to; what is not done by then is judged as it
- * is.
+ * Every phase has a time limit, and every phase ends early on request. Unfinished work is judged as it is.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -29,9 +28,9 @@ export type CampaignPlan = {
   store: CampaignStore;
   seed: number;
   extent: Extent;
-  /** Ends the campaign early; what was done by then is judged. */
+  /** Ends the campaign early; the work done by then is judged. */
   signal?: AbortSignal;
-  /** Keeps logs and data even where nothing is wrong. */
+  /** Keeps logs and data even without violations. */
   keep?: boolean;
   onStrike?: (count: number, what: string) => void;
 };
@@ -41,18 +40,18 @@ const SERIES = ['@every 1s', '@every 3s', '* * * * *'] as const;
 const PER_SECOND = 20;
 /** Between two strikes. */
 const CALM_MS = { shortest: 500, longest: 1500 };
-/** What is late by less waits for its turn. */
+/** A shorter delay counts as waiting in the queue. */
 const OVERDUE_MS = 500;
-/** A load that cannot be answered is given up after this. */
+/** Time after which a load without answers is abandoned. */
 const UNANSWERED_MS = 10_000;
 
 const SETTINGS = { CHRONOS_MIN_INTERVAL_SECONDS: '1', ROUTER_WAKE_TIMEOUT_MS: '15000' };
 
-/** All clocks are this machine's, but for the one that a fault moves: by an hour, either way. */
+/** All clocks are this machine's, except the one that a fault moves: by an hour, forward or back. */
 const CLOCKS_DIFFER_MS = 100;
 const CLOCK_JUMPS_MS = 2 * 3_600_000;
 
-/** Runs one campaign. Never rejects: what broke down is an outcome. */
+/** Runs one campaign. Never rejects: a failure of the campaign is an outcome. */
 export async function runCampaign(plan: CampaignPlan): Promise<CampaignOutcome> {
   const { fault, store, seed } = plan;
   const { name, title } = fault;
@@ -105,7 +104,7 @@ async function conduct(plan: CampaignPlan, folder: string): Promise<CampaignOutc
     else if (house.engine?.takesTriggers !== false) await installPostgresAudit(await house.readFrom());
     await load.start();
     const strikes = await strikeAgainAndAgain(plan, house, randomFrom(seed));
-    if (strikes.length === 0) throw new Error('the time was up before anything was struck');
+    if (strikes.length === 0) throw new Error('the time was up before the first strike');
     fault.finish?.(house);
     const wholeSince = house.now();
     await load.stop(UNANSWERED_MS);
@@ -156,12 +155,12 @@ async function strikeAgainAndAgain(
   return strikes;
 }
 
-/** Whether an alarm is late by more than waiting for its turn explains. */
+/** Whether an alarm is later than queueing explains. */
 const isOverdue = ({ next_fire_at }: AlarmView, now: number) => now - Date.parse(next_fire_at ?? '') > OVERDUE_MS;
 
 /**
- * Waits until no user has an active alarm of a kind, or for so long. An alarm may wait on the retry ladder, for minutes
- * when it met one fault after the other; whether it does so rightfully is for the verdict to say.
+ * Waits until no user has an active alarm of a kind, or until the limit. An alarm may wait on the retry ladder, for
+ * minutes after several faults in a row. The verdict decides whether that is correct.
  */
 async function nothingOf(
   house: House,

@@ -1,7 +1,6 @@
 /**
- * `npm run chaos`: breaks real processes on purpose, in every way there is, on both stores, and judges what they leave
- * behind. Exit 0: every promise was kept; 1: some was broken, or a campaign broke down; 2: what was asked for cannot be
- * done.
+ * `npm run chaos`: injects all faults into real processes, on both stores, and judges their logs and data. Exit 0:
+ * every promise was kept; 1: a promise was broken, or a campaign failed; 2: the requested run is impossible.
  */
 import { writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
@@ -12,7 +11,7 @@ import type { CampaignOutcome } from './report.ts';
 import { CAMPAIGN_STORES } from './stores.ts';
 import { complaints, headline, standstills, table } from './summary.ts';
 
-/** Before the deadline, so that what is at work then can still end, be read and judged. */
+/** Time before the deadline, so that running campaigns can still end, be read and judged. */
 const CLOSING_MS = 30_000;
 
 function deadline(limitMs: number): AbortSignal {
@@ -20,7 +19,7 @@ function deadline(limitMs: number): AbortSignal {
   setTimeout(() => over.abort(), Math.max(0, limitMs - CLOSING_MS)).unref();
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => {
-      console.error('ending the campaigns; once more ends at once');
+      console.error('ending the campaigns; interrupt again to end at once');
       over.abort();
       process.once(signal, () => process.exit(1));
     });

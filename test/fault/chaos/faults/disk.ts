@@ -1,4 +1,4 @@
-/** The disk below the data is full to the last page for a while. */
+/** The disk of the data is completely full for some time. */
 import { pause } from '../../../support/cluster/processes.ts';
 import { noSmallDisk } from '../../../support/cluster/small-disk.ts';
 import { between, type Fault, ONE_RETRY_MS } from '../fault.ts';
@@ -19,9 +19,9 @@ export const disk: Fault = {
     house.disk.fill();
     await pause(between(random, 2000, 4000));
     house.disk.free();
-    // PostgreSQL gives up when it cannot write its log; whoever freed the disk starts it again.
+    // PostgreSQL stops when it cannot write its log; the operator who frees the disk starts it again.
     const fell = house.plan.store === 'postgres' && !house.database.running;
     if (fell) await house.database.start();
-    return { what: fell ? 'full, PostgreSQL fell' : 'full', overAt: Date.now() };
+    return { what: fell ? 'full, PostgreSQL stopped' : 'full', overAt: Date.now() };
   },
 };

@@ -1,4 +1,4 @@
-/** The primary is gone with its disk, and its synchronous standby is promoted. */
+/** The primary is lost with its disk, and its synchronous standby is promoted. */
 import { between, type Fault, ONE_RETRY_MS } from '../fault.ts';
 
 export const failover: Fault = {

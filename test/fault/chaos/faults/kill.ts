@@ -20,7 +20,7 @@ export const kill: Fault = {
   async strike({ house, random, round }: Scene) {
     const victim = VICTIMS[round % VICTIMS.length]!;
     if (victim === 'router') return { what: 'router', overAt: await killAndStart(house.router) };
-    // A Neo that sleeps cannot be killed; nor may it be the only one that is ever tried.
+    // A sleeping Neo cannot be killed; it must not be the only candidate either.
     const awake = house.neos.filter((user) => user.daemon ?? neoPid(user) !== undefined);
     if (victim === 'neo' && awake.length > 0) {
       const user = pick(random, awake);

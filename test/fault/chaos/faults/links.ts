@@ -1,4 +1,4 @@
-/** One link after the other is slow, stalls, loses what it carries, carries one way only, or cuts whoever uses it. */
+/** One link after the other is slow, stalls, drops data, works in one direction only, or resets its connections. */
 import type { LinkName } from '../../../support/cluster/links.ts';
 import { pause } from '../../../support/cluster/processes.ts';
 import { type LinkMode, nameOf } from '../../../support/proxy/link-mode.ts';
@@ -13,14 +13,14 @@ const MODES: readonly LinkMode[] = [
   { kind: 'stall' },
   { kind: 'delay', ms: 300 },
 ];
-/** A wake that vanishes is noticed late, so these come first. */
+/** A lost wake is noticed late, so these come first. */
 const ORDER: readonly LinkName[] = ['wake', 'delivery', 'database', 'api'];
 const SHORTEST_MS = 1000;
 const LONGEST_MS = 2000;
 
 export async function spoil({ house, random, round }: Scene) {
   const names = ORDER.filter((name) => house.links.names.includes(name));
-  // Every link in every mode before any of them comes again.
+  // Every link gets every mode before any of them is repeated.
   const name = names[Math.floor(round / MODES.length) % names.length]!;
   const mode = MODES[round % MODES.length]!;
   house.links.set(name, mode);

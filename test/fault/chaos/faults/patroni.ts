@@ -1,12 +1,12 @@
 /**
- * Patroni's primary is killed with its machine, stands still, is cut off from the cluster alone (clients still reach it),
- * or from everything. It comes back when another one leads.
+ * Patroni's primary is killed with its machine, is frozen, is cut off from the cluster alone (clients still reach it),
+ * or from everything. It returns when another one leads.
  */
 import { pause } from '../../../support/cluster/processes.ts';
 import { PatroniCluster } from '../../../support/postgres/patroni.ts';
 import { between, type Fault, type Scene, type Strike } from '../fault.ts';
 
-/** What is done to a primary; gives what undoes it. */
+/** Acts on a primary; returns the function that reverts it. */
 const WAYS: { what: string; harm: (cluster: PatroniCluster, leader: number) => Promise<() => void> | (() => void) }[] =
   [
     {
@@ -21,20 +21,20 @@ const WAYS: { what: string; harm: (cluster: PatroniCluster, leader: number) => P
     { what: 'primary cut off', harm: (cluster, leader) => cluster.cut(leader, ['cluster', 'clients']) },
   ];
 
-/** Another leader is there within Patroni's ttl and what the machine needs besides. */
+/** Another leader exists within Patroni's ttl plus the time that the machine needs. */
 const PATIENCE_MS = 90_000;
 
 async function strike({ house, random, round }: Scene): Promise<Strike> {
   const cluster = house.engine;
-  if (!(cluster instanceof PatroniCluster)) throw new Error('this house has no Patroni');
+  if (!(cluster instanceof PatroniCluster)) throw new Error('this installation has no Patroni');
   const leader = await cluster.leader();
-  if (leader === undefined) throw new Error('nobody led before the strike');
+  if (leader === undefined) throw new Error('there was no leader before the strike');
   const { what, harm } = WAYS[round % WAYS.length]!;
   const undo = await harm(cluster, leader);
   const end = Date.now() + PATIENCE_MS;
   let heir: number | undefined;
   while (heir === undefined || heir === leader) {
-    if (Date.now() > end) throw new Error(`nobody took over: ${what}`);
+    if (Date.now() > end) throw new Error(`no standby took over: ${what}`);
     await pause(100);
     heir = await cluster.leaderBut(leader);
   }

@@ -1,4 +1,4 @@
-/** PostgreSQL is stopped `immediate`, as by a power cut, and started again. */
+/** PostgreSQL is stopped with mode `immediate`, like a power failure, and started again. */
 import { between, type Fault, ONE_RETRY_MS } from '../fault.ts';
 
 export const postgres: Fault = {

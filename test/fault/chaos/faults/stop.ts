@@ -1,8 +1,8 @@
-/** A chronosd that stands still (SIGSTOP) until its leases have run out, and then goes on as if nothing had been. */
+/** A chronosd is stopped (SIGSTOP) until its leases have expired, and then continues. */
 import { pause } from '../../../support/cluster/processes.ts';
 import { between, type Fault, ONE_RETRY_MS, pick } from '../fault.ts';
 
-/** Shorter than usual, so that a campaign outlives many of them. */
+/** Shorter than usual, so that many leases end within a campaign. */
 const LEASE_SECONDS = 3;
 
 export const stop: Fault = {

@@ -1,4 +1,4 @@
-/** A tenth of the users have agents that hang, or answer 500. Everybody else's alarms must not notice. */
+/** A tenth of the users have agents that hang, or answer 500. The alarms of the other users must not be affected. */
 import type { House } from '../../../support/cluster/cluster.ts';
 import { pause } from '../../../support/cluster/processes.ts';
 import { USUAL } from '../../../support/cluster/targets.ts';
@@ -22,7 +22,8 @@ export const targets: Fault = {
   stores: ['sqlite', 'postgres'],
   house: () => ({ users: { target: USERS }, settings: { ROUTER_WAKE_TIMEOUT_MS: '5000' } }),
   troubles: troubled,
-  // Half of theirs may fail but once, and end as failed; the others come back when their agent has recovered.
+  // Half of their alarms may fail only once, and end as failed. The others are delivered when their agent has
+  // recovered.
   extras: (user, random) => (troubled(user) && random() < 0.5 ? { max_failures: 1 } : {}),
   short: { strikes: 1, strikingMs: 12_000, recoveringMs: 0, drainMs: ONE_RETRY_MS },
   async strike({ house, random }) {
