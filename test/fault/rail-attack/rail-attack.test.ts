@@ -1,7 +1,7 @@
 /**
- * The attack on the rail with real processes: a hostile program in the place of an agent, and hostile MCP servers, try
- * to get a step approved; none of them holds the approver's key. Then the person approves with it, and both verifiers
- * say who that was.
+ * The attack on the approval path with real processes. A hostile program in place of an agent, and hostile MCP servers,
+ * try to get a step approved; none of them has the approver's key. Then the person approves with it, and both verifiers
+ * name the signer.
  */
 
 import assert from 'node:assert/strict';
@@ -48,12 +48,12 @@ const COMPILED = join(PROGRAM, '..', '..', 'node_modules', '.cache', 'reveille')
 const PASSPHRASE = 'seven words that nobody has written down';
 const NOBODY = { uid: 65_534, gid: 65_534 };
 const LIMIT_MS = 600_000;
-/** What the shipped ledger begins with: nothing of it may have moved but what the person approved. */
+/** The initial balance of the shipped ledger: only the person's approved payments may change it. */
 const PAID = '12.50';
 
 type Said = { stdout: string; stderr: string; code: number };
 
-/** Runs a command of ours. */
+/** Runs one of our commands. */
 function ran(words: string[], env: Record<string, string>, cwd: string, input = ''): Promise<Said> {
   return new Promise((resolve) => {
     const child = execFile(process.execPath, words, { env, cwd }, (error, stdout, stderr) =>
@@ -64,20 +64,17 @@ function ran(words: string[], env: Record<string, string>, cwd: string, input = 
 }
 
 type Options = {
-  /** Whether programs run behind walls, where the system has them. */
+  /** Whether programs run in a sandbox, where the system has one. */
   walls: boolean;
   /** Whether the key of the person is under a passphrase. */
   sealed?: boolean;
-  /** Whose MCP server is hostile; the executor's unless told. */
+  /** The hostile MCP server's host; the executor by default. */
   server?: 'neo';
-  /** Whether all servers that ship run beside it, not the ledger alone. */
+  /** Whether all shipped servers run, not the ledger alone. */
   whole?: boolean;
 };
 
-/**
- * A person with an installation and a key, and a second user of the executor, who is elsewhere and has a key of their
- * own.
- */
+/** A person with an installation and a key, and a second user of the executor, elsewhere, with their own key. */
 async function startPerson(t: TestContext, { walls, sealed = false, server, whole = false }: Options) {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'reveille-attack-')));
   const person = join(folder, 'ada');
@@ -97,7 +94,7 @@ async function startPerson(t: TestContext, { walls, sealed = false, server, whol
   };
   const args = [HOSTILE, 'mcp', places.serverWork];
   const hostile = { alias: 'hostile', command: process.execPath, args, writable: [places.serverWork] };
-  // Where a person may keep it, too; what it says of tools decides what is asked about.
+  // A person may keep it here too. Its statements about tools decide which calls need an approval.
   const executorManifest = join(folder, 'executor.json');
   const neoManifest = join(places.home, 'neo.json');
   if (!whole) bundled.servers.length = 1;
@@ -130,7 +127,7 @@ async function startPerson(t: TestContext, { walls, sealed = false, server, whol
     const { status, stdout, stderr } = await reveille(places.home, words, { env, input });
     return { stdout, stderr, code: status! };
   };
-  /** @returns what a command printed with `--json`, which must succeed */
+  /** @returns the `--json` output of a command, which must succeed */
   const told = async (words: string[], input = '') => {
     const { stdout, stderr, code } = await attempt([...words, '--json'], input);
     assert.equal(code, 0, `${words.join(' ')}: ${stderr}${stdout}`);
@@ -150,7 +147,7 @@ async function startPerson(t: TestContext, { walls, sealed = false, server, whol
 
 type Person = Awaited<ReturnType<typeof startPerson>>;
 
-/** Speaks to the executor as a user, with the operator's token. */
+/** Calls the executor as a user, with the operator's token. */
 async function call<T>({ url, token }: Person, user: string, method: string, path: string, body?: unknown): Promise<T> {
   const response = await fetch(url + path, {
     method,
@@ -162,7 +159,7 @@ async function call<T>({ url, token }: Person, user: string, method: string, pat
   return said.data;
 }
 
-/** A transfer of a user's that waits for an answer. */
+/** A user's transfer that waits for an answer. */
 async function asking(person: Person, user: string): Promise<Target> {
   const args = { from: 'alice', to: 'bob', amount: PAID, currency: 'EUR' };
   const intent = { verb: 'transfer', plan: { id: 'pay', kind: 'call', tool: 'ledger/transfer', args } };
@@ -177,7 +174,7 @@ async function asking(person: Person, user: string): Promise<Target> {
   return { intent: intent_id, user, gate: gate! };
 }
 
-/** The person says yes at their own command line. */
+/** The person approves on their command line. */
 async function approves({ told, passphrase }: Person, { intent, gate }: Target): Promise<void> {
   await told(['intent', 'approve', intent, '--displayed-sha256', gate.displayed_sha256], passphrase);
 }
@@ -187,7 +184,7 @@ const receiptOf = (person: Person, { intent, user }: Pick<Target, 'intent' | 'us
 
 const kindsOf = ({ envelopes }: IntentReceipt, kind: string) => envelopes.filter((envelope) => envelope.kind === kind);
 
-/** What both verifiers say of a receipt, offline. */
+/** The result of both verifiers for a receipt, offline. */
 async function verified({ folder, attempt }: Person, receipt: IntentReceipt, executor: string, approver: string) {
   const file = join(folder, 'receipt.json');
   writeFileSync(file, JSON.stringify(receipt));
@@ -197,7 +194,7 @@ async function verified({ folder, attempt }: Person, receipt: IntentReceipt, exe
   return { holds: [first.code, second.code], words: first.stdout.replace(/\s+/g, ' '), second: second.stdout };
 }
 
-/** Lets a second user's approver in: on the operator's word, and on that of the person whose executor it is. */
+/** Enrols a second user's approver: with the operator's signature, and with that of the executor's owner. */
 async function letBobIn(person: Person, executor: string) {
   const bob = testApprover();
   const file = join(person.folder, 'request.json');
@@ -208,8 +205,8 @@ async function letBobIn(person: Person, executor: string) {
 }
 
 /**
- * What waits, and what the attackers are told: everything that is no secret, and the tokens of an executor as if they
- * had leaked.
+ * The waiting questions, and the attackers' orders: all public facts, and the tokens of an executor as if they had
+ * leaked.
  */
 async function scene(person: Person) {
   const { url, places, approver, owner, told, folder } = person;
@@ -236,7 +233,7 @@ async function scene(person: Person) {
       ]
         .map((name) => join(places.home, name))
         .concat(join(places.approver, 'approver.json'), join(folder, 'ada', '.bashrc'), PROGRAM)
-        // What lies there is run by our next command.
+        // Our next command runs the contents of that folder.
         .concat(
           COMPILED,
           join(folder, 'executor.json'),
@@ -256,7 +253,7 @@ async function executorKeyOfPerson({ url, admin }: Person): Promise<string> {
   return ((await response.json()) as { data: { executor: string } }).data.executor;
 }
 
-/** Gives the orders, and reads what came of them. */
+/** Sends the orders, and reads the outcome. */
 async function raid(folder: string, kind: 'daemon' | 'mcp', orders: Orders): Promise<Report> {
   const file = join(folder, `report-${kind}.json`);
   const ordersFile = join(folder, 'orders.json');
@@ -281,9 +278,7 @@ function tell(t: TestContext, setting: string, { attempts, found, powers, can, u
   for (const one of can) say(`what it CAN do: ${one}`);
 }
 
-/**
- * No attempt approved anything: by what the attacker was told, by what the executor has on record, and by the money.
- */
+/** No attempt approved anything: by the answers to the attacker, by the executor's records, and by the money. */
 async function nothingWasApproved(person: Person, targets: readonly Target[], reports: readonly Report[]) {
   for (const { attempts } of reports) {
     assert.ok(attempts.length > 200, `there were ${attempts.length} attempts`);
@@ -309,10 +304,10 @@ async function nothingWasApproved(person: Person, targets: readonly Target[], re
     const receipt = await receiptOf(person, { intent, user: person.owner });
     if (kindsOf(receipt, 'call.started').some(({ body }) => body.surface === 'escalate')) started.push(intent);
   }
-  assert.equal(started.length, 1, 'only what the person had approved before was called');
+  assert.equal(started.length, 1, 'only calls that the person approved before were made');
 }
 
-/** Both verifiers name the approver, and refuse the receipt in the name of another one. */
+/** Both verifiers name the approver, and refuse the receipt in another approver's name. */
 async function theReceiptSaysWho(person: Person, target: Target, executor: string, approver: string): Promise<void> {
   const isOver = async () =>
     (await call<{ status: string }>(person, target.user, 'GET', `/messages/async/${target.intent}`)).status ===
@@ -326,7 +321,7 @@ async function theReceiptSaysWho(person: Person, target: Target, executor: strin
   assert.deepEqual(other.holds, [1, 1]);
 }
 
-/** The person approves what the attackers could not, for themselves; the other user does, from elsewhere. */
+/** The person approves what the attackers could not; the other user does the same elsewhere. */
 async function peopleApprove(
   person: Person,
   { targets, bob, executor }: Awaited<ReturnType<typeof scene>>,
@@ -339,7 +334,7 @@ async function peopleApprove(
   await theReceiptSaysWho(person, others, executor, bob.approver);
 }
 
-/** Puts the hostile program in the place of Neo, with Neo's credentials, and has an alarm start it. */
+/** Replaces Neo with the hostile program, with Neo's credentials, and lets an alarm start it. */
 async function replaceNeo({ told, attempt, places }: Person, submitter: string, flags: string[] = []): Promise<void> {
   const words = [
     'machine',
@@ -356,7 +351,7 @@ async function replaceNeo({ told, attempt, places }: Person, submitter: string, 
   await told(['alarm', 'set', 'go', '--in', '1s']);
 }
 
-/** Where the Neo of this installation listens, by the sockets that its process holds; on Linux. */
+/** The address of this installation's Neo, from the sockets of its process; on Linux. */
 function neoUrl({ places }: Person): string | undefined {
   const read = (path: string) => {
     try {
@@ -380,7 +375,7 @@ function neoUrl({ places }: Person): string | undefined {
       try {
         port = listening.get(readlinkSync(`/proc/${pid}/fd/${fd}`));
       } catch {
-        // Closed meanwhile.
+        // Closed by now.
       }
       if (port !== undefined) return `http://127.0.0.1:${port}`;
     }
@@ -391,10 +386,10 @@ function neoUrl({ places }: Person): string | undefined {
 const balance = ({ places }: Person) => balancesOf(places.home).alice;
 
 const NOTHING_FOUND = { secrets: [], files: [], writable: [], sockets: [] };
-/** What an agent of this installation is given to set alarms with (docs/wake-targets.md, "Walls"). */
+/** The credentials with which an agent of this installation sets alarms (docs/wake-targets.md). */
 const GIVEN = /\/(?:agent-access\.json|identity\.json|agent\.key)$/;
 
-/** What it found that was not given to it. */
+/** Its findings that were not given to it. */
 function loot({ found }: Report, given: readonly string[] = []) {
   const { secrets, files, writable, sockets } = found;
   return {
@@ -403,13 +398,13 @@ function loot({ found }: Report, given: readonly string[] = []) {
   };
 }
 
-/** Puts a line of its own into whatever Node has kept there of our code. @returns how many files that were */
+/** Inserts its own line into all of our code that Node has cached there. @returns the number of changed files */
 function poison(folder: string): number {
   const files = globSync('**/*', { cwd: folder }).map((name) => join(folder, name));
   const poisoned = files.filter((file) => {
     if (!statSync(file).isFile()) return false;
     const [head, text] = [readFileSync(file).subarray(0, 20), readFileSync(file).subarray(20)];
-    // Code whose types were taken off is kept as text, after its lengths and checksums.
+    // Code without its types is cached as text, after its lengths and checksums.
     if (!text.includes('import ')) return false;
     const code = Buffer.concat([Buffer.from('console.log("code of somebody else");'), text]);
     head.writeUInt32LE(code.length, 8);
@@ -420,7 +415,7 @@ function poison(folder: string): number {
   return poisoned.length;
 }
 
-test('0: what a program leaves in the folder for temporary files is not run by our commands', async (t) => {
+test("0: our commands do not run a program's files from the folder for temporary files", async (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'reveille-attack-'));
   t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }));
   const env = { PATH: process.env.PATH ?? '', HOME: folder, REVEILLE_HOME: join(folder, 'home'), TMPDIR: folder };
@@ -429,7 +424,7 @@ test('0: what a program leaves in the folder for temporary files is not run by o
   const kept = join(folder, 'node-compile-cache');
   if (existsSync(kept)) assert.ok(poison(kept) > 0);
   assert.equal((await version()).stdout, expected);
-  // The attack itself is real: where somebody has Node keep our code in a place that others may write to, it works.
+  // The attack itself is real: it works when Node caches our code in a folder that others may write to.
   const own = { ...env, NODE_COMPILE_CACHE: join(folder, 'named') };
   await ran([PROGRAM, '--version'], own, folder);
   assert.ok(poison(own.NODE_COMPILE_CACHE) > 0);
@@ -437,8 +432,8 @@ test('0: what a program leaves in the folder for temporary files is not run by o
 });
 
 /**
- * Whoever may write the executor's files can make it act; nothing of that is the person's word, and both verifiers say
- * so.
+ * A program that may write the executor's files can make it act. None of that has the person's signature, and both
+ * verifiers report it.
  */
 async function whatItCanDo(
   t: TestContext,
@@ -455,8 +450,8 @@ async function whatItCanDo(
   const report = await raid(work, 'daemon', { ...orders, targets: [], takeOver });
   tell(t, 'unsandboxed machine, with the files of the executor', report);
   assert.match(report.can.join('\n'), /moves money/);
-  assert.match(report.can.join('\n'), /answers with it: 200/, 'that it can be done is part of what this test says');
-  // An approval is judged by the call that rests on it, which starts after the answer has been taken.
+  assert.match(report.can.join('\n'), /answers with it: 200/, 'this attack must succeed: the test documents it');
+  // An approval is judged by its call, which starts after the answer was accepted.
   const started = async () => {
     const found = await receiptOf(person, takeOver);
     return kindsOf(found, 'call.started').length > 0 && found;
@@ -477,9 +472,9 @@ async function whatItCanDo(
   assert.match(again.second, /"rule":"approver"/);
 }
 
-// Side by side: an attacker waits most of the time, for each wrong token.
-describe('the attack on the rail', { concurrency: 5 }, () => {
-  test('1: behind walls, a hostile machine and a hostile server of the executor approve nothing', async (t) => {
+// In parallel: an attacker waits most of the time, for each wrong token.
+describe('the attack on the approval path', { concurrency: 5 }, () => {
+  test('1: in a sandbox, a hostile machine and a hostile server of the executor approve nothing', async (t) => {
     if (!(await hasBubblewrap(t))) return;
     const person = await startPerson(t, { walls: true, whole: true });
     const at = await scene(person);
@@ -496,7 +491,7 @@ describe('the attack on the rail', { concurrency: 5 }, () => {
     await peopleApprove(person, at);
   });
 
-  test('2: under another user id, without walls, a hostile machine approves nothing', async (t) => {
+  test('2: under another user id, without a sandbox, a hostile machine approves nothing', async (t) => {
     if (process.geteuid?.() !== 0) {
       t.skip('only root can run a machine as somebody else');
       return;
@@ -516,13 +511,13 @@ describe('the attack on the rail', { concurrency: 5 }, () => {
     await peopleApprove(person, at);
   });
 
-  test('3: without walls, as the same user, a hostile machine approves nothing under a key that is sealed', async (t) => {
+  test('3: without a sandbox, as the same user, a hostile machine approves nothing under a sealed key', async (t) => {
     const person = await startPerson(t, { walls: false, sealed: true });
     const at = await scene(person);
     await replaceNeo(person, at.submitter);
     const machine = await raid(person.places.work, 'daemon', at.orders);
     tell(t, 'unsandboxed machine, sealed key', machine);
-    assert.ok(machine.found.files.length > 0, 'files of the same user are open to it: this is what walls are for');
+    assert.ok(machine.found.files.length > 0, 'files of the same user are readable without a sandbox');
     await nothingWasApproved(person, at.targets, [machine]);
     await peopleApprove(person, at);
     await whatItCanDo(t, person, at);
@@ -530,7 +525,7 @@ describe('the attack on the rail', { concurrency: 5 }, () => {
 
   for (const walls of [true, false]) {
     const where = walls ? 'behind walls' : 'without walls, as the same user';
-    test(`4: ${where}, a hostile server of Neo approves nothing${walls ? '' : ' under a key that is sealed'}`, async (t) => {
+    test(`4: ${where}, a hostile server of Neo approves nothing${walls ? '' : ' under a sealed key'}`, async (t) => {
       if (walls && !(await hasBubblewrap(t))) return;
       const person = await startPerson(t, { walls, sealed: !walls, server: 'neo' });
       const at = await scene(person);

@@ -1,4 +1,4 @@
-/** Many seeds over several threads. */
+/** Many seeds on several threads. */
 import { Worker } from 'node:worker_threads';
 import type { Outcome } from './simulate.ts';
 import type { Report, WorkerData } from './worker.ts';
@@ -7,20 +7,20 @@ export type Campaign = {
   from: number;
   seeds: number;
   workers: number;
-  /** No new seed is begun later than this. */
+  /** No new seed begins after this time. */
   limitMs: number;
-  /** No new seed is begun once it has aborted. */
+  /** No new seed begins after its abort. */
   stop: AbortSignal;
   mutant?: string | undefined;
   onOutcome: (outcome: Outcome) => void;
-  /** A seed that could not be lived through to its end: a defect of the simulation, or a world that stands still. */
+  /** A seed that did not run to its end: a defect of the simulation, or a deadlocked world. */
   onFailure: (seed: number, error: string) => void;
 };
 
-/** The longest that a thread may be silent about one seed. */
+/** Longest silence of a thread about one seed. */
 const SILENCE_MS = 120_000;
 
-/** Runs the seeds; resolves when all of them, or all that were begun in time, are done. */
+/** Runs the seeds; resolves when all of them, or all that began in time, are done. */
 export async function runCampaign(campaign: Campaign): Promise<void> {
   const began = performance.now();
   let next = campaign.from;
@@ -31,7 +31,7 @@ export async function runCampaign(campaign: Campaign): Promise<void> {
   await Promise.all(Array.from({ length: campaign.workers }, () => work(campaign, take)));
 }
 
-/** One thread, and another one in its place should it be lost. */
+/** One thread, and a replacement if it is lost. */
 async function work(campaign: Campaign, take: () => number | undefined): Promise<void> {
   const workerData: WorkerData = { mutant: campaign.mutant };
   let seed = take();

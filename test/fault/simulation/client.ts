@@ -1,6 +1,6 @@
 /**
- * An owner's agent: sets alarms, changes its mind, repeats what got no answer, and now and then tries what is not its
- * to do.
+ * An owner's agent: sets, edits and cancels alarms, repeats requests without an answer, and sometimes tries a forbidden
+ * action.
  */
 import { mintPrincipalToken } from '../../../src/chronos/auth/principal.ts';
 import type { AlarmCreateBody, AlarmPage, AlarmPatchBody, TriggeredAlarm } from '../../../src/chronos/client.ts';
@@ -14,16 +14,16 @@ import { AlarmAuthor } from './author.ts';
 import type { Dice } from './dice.ts';
 import { PRINCIPAL_SECRET, type World } from './world.ts';
 
-/** What an owner finds interesting about its alarms. */
+/** The fields of its alarms that an owner reads. */
 const JUST_NOW_MS = 60_000;
 const SOON_MS = 3_000;
-/** How often a request without an answer is repeated before its client lets it be. */
+/** Repetitions of a request without an answer before the client gives up. */
 const REPEATS = 6;
 
 /** An alarm that this client has set, as far as it knows. */
 type Known = { id: string; kind: 'once' | 'cron'; dueAt: number };
 
-/** What an owner does, by weight. */
+/** An owner's actions, by weight. */
 const ACTIONS = {
   once: 30,
   series: 9,
@@ -53,7 +53,7 @@ const ROUTES: Record<Lifecycle, (id: string) => { method: string; path: string }
 export class Client {
   readonly owner: string;
   readonly publicKey: string;
-  /** The ids of all its alarms, as it was shown them when it tidied up. */
+  /** The ids of all its alarms in the final listing. */
   listed: readonly string[] = [];
   readonly #world: World;
   readonly #dice: Dice;
@@ -77,12 +77,12 @@ export class Client {
     this.#api = new Api(world, this.#dice.fork('network'), principal);
   }
 
-  /** Nothing that this client has asked is waiting for an answer. */
+  /** No request of this client waits for an answer. */
   get isIdle(): boolean {
     return this.#busy === 0;
   }
 
-  /** Acts at random moments until {@link rest}. Several of its actions may be under way at once. */
+  /** Acts at random moments until {@link rest}. Several actions may run in parallel. */
   async live(): Promise<void> {
     const { actionEveryMs } = this.#world.scenario;
     while (!this.#resting) {
@@ -99,7 +99,7 @@ export class Client {
     this.#resting = true;
   }
 
-  /** Lists everything it has, page by page, and cancels the series that would go on for ever. */
+  /** Lists all its alarms, page by page, and cancels the endless series. */
   async tidyUp(): Promise<void> {
     this.#busy++;
     try {
@@ -129,7 +129,7 @@ export class Client {
     try {
       await this.#do(this.#dice.weighted(ACTIONS));
     } catch (error) {
-      // What chronosd refused or did not answer is in the log; anything else is a defect of the simulation.
+      // Refusals and missing answers are in the log; every other error is a defect of the simulation.
       if (!(error instanceof ReveilleError)) throw error;
     }
   }
@@ -166,9 +166,7 @@ export class Client {
     }
   }
 
-  /**
-   * One of the alarms it knows: one that is about to ring or should have rung by now, or any, the latest more often.
-   */
+  /** One of the known alarms: one that is about to fire or is overdue, or any one, newer ones more often. */
   #pick(): Known | undefined {
     const now = this.#world.outsideNow();
     const ringing = this.#known.filter(({ dueAt }) => dueAt > now - JUST_NOW_MS && dueAt < now + SOON_MS);
@@ -188,7 +186,7 @@ export class Client {
         );
         if (!this.#known.some((known) => known.id === id))
           this.#known.push({ id, kind: body.kind, dueAt: Date.parse(next_fire_at ?? '') });
-        // Some agents ask twice, to be sure.
+        // Some agents send a request twice.
         if (repeat > 0 || body.idempotency_key === undefined || !this.#dice.chance(0.1)) return;
       } catch (error) {
         if (!leavesOpen(error) || body.idempotency_key === undefined || repeat >= REPEATS) throw error;
@@ -225,7 +223,7 @@ export class Client {
     );
   }
 
-  /** Reaches for somebody else's alarm. */
+  /** Tries to access another owner's alarm. */
   async #intrude(): Promise<void> {
     const other = this.#dice.pick(this.#world.clients);
     const alarm = other === this ? undefined : other.#pick();
@@ -247,7 +245,7 @@ export class Client {
     );
   }
 
-  /** Runs a call and writes down what was asked and what came of it. */
+  /** Runs a call and logs the request and its outcome. */
   async #recorded<T>(operation: Operation, run: () => Promise<T>, told: (value: T) => Answer): Promise<T> {
     const { trace, recorder } = this.#world;
     const answered = recorder.invoke(this.owner, operation, this.#world.outsideNow());

@@ -1,4 +1,4 @@
-/** What many worlds come to, added up. */
+/** The summed figures of many worlds. */
 import type { Outcome } from './simulate.ts';
 
 export type Figures = {
@@ -9,7 +9,7 @@ export type Figures = {
   deliveries: number;
   turns: number;
   duplicates: number;
-  /** Seeds in which a promise was broken. */
+  /** Seeds with a broken promise. */
   broken: number;
   violations: number;
   faults: Map<string, number>;
@@ -55,7 +55,7 @@ function linesOf(what: string, counts: ReadonlyMap<string, number>): [string, st
     .map(([name, count]) => [`${what}: ${name}`, whole(count)]);
 }
 
-/** The figures as aligned lines; with the real time that they took, the pace as well. */
+/** The figures as aligned lines; with their real duration, the pace as well. */
 export function summarize(figures: Figures, elapsedMs?: number): string {
   const pace = (figures.seeds * HOUR_MS) / Math.max(elapsedMs ?? 0, 1);
   const lines: [string, string][] = [

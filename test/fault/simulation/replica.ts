@@ -1,7 +1,6 @@
 /**
  * One chronosd of the simulation: the real dispatcher, the real routes and the real comparison of clocks, wired as the
- * daemon wires them, with a simulated store, router and network around. It can be killed, stopped, drained and started
- * again.
+ * daemon wires them. Store, router and network are simulated. It can be killed, stopped, drained and restarted.
  */
 import { Hono } from 'hono';
 import { Dispatcher } from '../../../src/chronos/dispatch/dispatcher.ts';
@@ -25,21 +24,21 @@ import { PRINCIPAL_SECRET, type World } from './world.ts';
 export type ApiRequest = { method: string; path: string; principal: string; body?: string | undefined };
 export type ApiAnswer = { status: number; text: string };
 
-/** How long the router may take over one wake, and a drain over what is under way (as in the daemon). */
+/** Time limits of the router for one wake, and of a drain for running work (as in the daemon). */
 const WAKE_TIMEOUT_MS = 60_000;
 const DRAIN_MS = 10_000;
-/** How often a draining process looks whether its requests are answered. */
+/** Polling interval of a draining process for the end of its requests. */
 const REQUESTS_MS = 100;
-/** A drained process is watched for this long before it ends: it must not touch anything any more. */
+/** A drained process is observed for this long before it ends: it must not act any more. */
 const AFTERGLOW_MS = 5_000;
 
-/** One life of a replica. */
+/** One process of a replica. */
 type Life = {
   process: Process;
-  /** There once the store has been opened. */
+  /** Set once the store is open. */
   served?: { app: HttpApp; dispatcher: Dispatcher; store: AlarmStore; closeClock: () => Promise<void> };
   draining: boolean;
-  /** What ends the requests under way should the process die. */
+  /** Aborts the running requests if the process dies. */
   requests: Set<() => void>;
 };
 
@@ -61,7 +60,7 @@ export class Replica {
     this.machine = new Machine(timeline, { start: scenario.start, skewMs: plan.skewMs, drift: plan.drift });
   }
 
-  /** Whether there is a process, be it stopped or draining. */
+  /** Whether there is a process, including a stopped or draining one. */
   get isUp(): boolean {
     return this.#life !== undefined && !this.#life.process.isDead;
   }
@@ -103,7 +102,7 @@ export class Replica {
   /** SIGCONT. */
   resume(): void {
     this.#life?.process.resume();
-    this.#world.trace.note(this.#life?.process.name ?? '', 'goes on');
+    this.#world.trace.note(this.#life?.process.name ?? '', 'continues');
   }
 
   /** SIGTERM. */
@@ -115,7 +114,7 @@ export class Replica {
     life.process.deliver(() => void this.#drain(life));
   }
 
-  /** Another replica says that something is due. */
+  /** Another replica reports that an occurrence is due. */
   hint(dueAt: number): void {
     const life = this.#life;
     if (this.plan.dispatch) life?.process.deliver(() => life.served?.dispatcher.hint(dueAt));
@@ -152,7 +151,7 @@ export class Replica {
     const headers: Record<string, string> = { [PRINCIPAL_HEADER]: principal };
     const response = await served.app.fetch(
       new Request(`http://chronosd${path}`, { method, headers }),
-      // In place of the server's own reading of the body, which needs a socket.
+      // Replaces the server's reading of the body, which needs a socket.
       { body: body === undefined ? EMPTY : Buffer.from(body) } as unknown as HttpEnv['Bindings'],
     );
     // Reading a stream takes turns of the event loop.
@@ -262,7 +261,7 @@ export class Replica {
     return app;
   }
 
-  /** As the daemon closes: stops taking work, finishes what is under way, then lets go of the store. */
+  /** Closes like the daemon: stops claiming, finishes running work, then closes the store. */
   async #drain(life: Life): Promise<void> {
     const { process, served } = life;
     if (!served) return this.#end(life);
