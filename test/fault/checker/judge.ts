@@ -29,11 +29,11 @@ const INVARIANTS: readonly Invariant[] = [
 export type Verdict = {
   /** One for each invariant, in order. */
   findings: readonly Finding[];
-  /** All violations, each with the number of its invariant in front. */
+  /** All violations, each with the number of its invariant. */
   violations: readonly string[];
 };
 
-/** Judges a history. The same history always gets the same verdict. */
+/** Judges a history. The verdict is deterministic. */
 export function judge(history: History): Verdict {
   const evidence = gatherEvidence(history);
   const findings = INVARIANTS.map((invariant) => invariant(evidence));

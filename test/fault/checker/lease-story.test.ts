@@ -26,7 +26,7 @@ const released = (image: OccurrenceImage): OccurrenceImage => ({ ...image, lease
 
 type Step = { row: [OccurrenceImage | null, OccurrenceImage | null] } | { ledger: number; fireId?: string };
 
-/** An audit of transactions, each a list of changes; `told` says whether the engine tells them apart. */
+/** An audit of transactions, each a list of changes; `told` says whether the engine reports transactions. */
 function audit(told: boolean, ...transactions: Step[][]): AuditEntry[] {
   let seq = 0;
   return transactions.flatMap((steps, number) =>
@@ -57,7 +57,7 @@ for (const told of [true, false]) {
   describe(told ? 'where transactions are told apart' : 'where they are not', () => {
     const story = (...transactions: Step[][]) => complaints(audit(told, ...transactions));
 
-    test('a lease that runs out, a second one, and its outcome are as they should be', () => {
+    test('an expired lease, a second one, and its outcome are no violation', () => {
       const renewed: Step = { row: [held(2), { ...held(2), leaseUntil: 9999 }] };
       const doneLate: Step = { row: [{ ...held(2), leaseUntil: 9999 }, null] };
       const entries = audit(
@@ -84,7 +84,7 @@ for (const told of [true, false]) {
       assert.deepEqual(story([came], [claimed], [{ row: [held(1), next] }]), []);
     });
 
-    test('an outcome of the first holder while the second one is at work is told twice over', () => {
+    test('an outcome of the first lease holder during the second lease causes two findings', () => {
       const found = story([came], [claimed], [freed, { ledger: 1 }], [claimedAgain], [done, { ledger: 1 }]);
       assert.equal(found.length, 2);
       assert.match(
@@ -97,27 +97,27 @@ for (const told of [true, false]) {
       );
     });
 
-    test('an outcome that comes when the lease has been ended already is told', () => {
+    test('an outcome after the end of the lease is a violation', () => {
       assert.match(
         story([came], [claimed], [freed, { ledger: 1 }], [{ ledger: 1 }]).join(),
         /by somebody who did not hold it/,
       );
     });
 
-    test('a fence that moves without a claim, or by more than one, is told', () => {
+    test('a fence that changes without a claim, or by more than one, is a violation', () => {
       const back: Step = { row: [released(held(2)), released(held(2, 1))] };
       assert.match(story([back]).join(), /the fence of a@1000 went from 2 to 1 without a claim/);
       assert.match(story([{ row: [FREE, held(1, 2)] }]).join(), /a claim of a@1000 took its fence from 0 to 2/);
       assert.match(story([{ row: [FREE, held(2, 1)] }]).join(), /a claim of a@1000 took its attempt from 0 to 2/);
     });
 
-    test('a lease that passes to another without having ended is told', () => {
+    test('a lease that passes to another process before its end is a violation', () => {
       const robbed: Step = { row: [held(1), { ...held(1), claimedAt: 7 }] };
       assert.match(story([robbed]).join(), /the lease of a@1000 under fence 1 was taken from its holder/);
       assert.match(story([{ row: [null, held(1)] }]).join(), /came into being with a lease that nobody claimed/);
     });
 
-    test('a ledger that is changed or shortened is told', () => {
+    test('a changed or shortened ledger is a violation', () => {
       const line = { fireId: FREE.fireId, alarmId: ALARM, attempt: 1, outcome: 'failed' as const };
       const common = { table: 'fire_attempts', seq: 1, transaction: null, at: 0, before: line } as const;
       assert.match(
@@ -129,7 +129,7 @@ for (const told of [true, false]) {
   });
 }
 
-test('within one transaction the ledger may be written before the lease is taken off, but not in another', () => {
+test('within one transaction the ledger may be written before the lease is ended, but not in another', () => {
   const first = audit(true, [came], [claimed], [{ ledger: 1 }, freed]);
   assert.deepEqual(complaints(first), []);
   const apart = audit(true, [came], [claimed], [{ ledger: 1 }], [freed]);

@@ -1,13 +1,13 @@
-/** Whether an occurrence that is overdue lies about: nobody holds it although somebody could. */
+/** Whether an overdue occurrence is neglected: it has no lease although a process could claim it. */
 import type { Occurrence } from '../../../src/chronos/alarm/alarm.ts';
 import type { Evidence } from './evidence.ts';
 import { at } from './finding.ts';
 import type { Policy } from './history.ts';
 
-/** A span of work for one owner. */
+/** An interval of work for one owner. */
 type Span = { from: number; until: number };
 
-/** Whether as many spans as there are places overlapped at some moment of a window. */
+/** Whether as many intervals as slots overlapped at some moment of a window. */
 function wereFull(spans: readonly Span[], places: number, window: Span): boolean {
   const inside = spans.filter(({ from, until }) => from <= window.until && until >= window.from);
   return inside.some(({ from }) => {
@@ -16,9 +16,7 @@ function wereFull(spans: readonly Span[], places: number, window: Span): boolean
   });
 }
 
-/**
- * The owner's places were taken, by wakes that hang or are slow, within the time that an overdue occurrence may wait.
- */
+/** Hanging or slow wakes used all slots of the owner within the time that an overdue occurrence may wait. */
 function isBehindItsOwner({ owner }: Occurrence, evidence: Evidence, policy: Policy): boolean {
   const { readAt, attempts, occurrences } = evidence.history.database;
   const spans: Span[] = [
@@ -35,8 +33,8 @@ function isBehindItsOwner({ owner }: Occurrence, evidence: Evidence, policy: Pol
 }
 
 /**
- * What is wrong with an occurrence that has been due for too long while nobody held it; `undefined` when all is well:
- * it is not due, not for long, in somebody's hands, or waiting for other deliveries to its own owner.
+ * The violation of an occurrence that has been due for too long without a lease; `undefined` without a violation. That
+ * means: it is not due, is due for a short time only, is leased, or waits for other deliveries of its owner.
  */
 export function neglectOf(occurrence: Occurrence, evidence: Evidence): string | undefined {
   const { database, policy } = evidence.history;
@@ -45,5 +43,5 @@ export function neglectOf(occurrence: Occurrence, evidence: Evidence): string | 
   const since = Math.max(dueAt, database.wholeSince ?? Number.NEGATIVE_INFINITY);
   const overdueMs = database.readAt - since;
   if (overdueMs <= policy.overdueLimitMs || isBehindItsOwner(occurrence, evidence, policy)) return undefined;
-  return `${fireId} was due at ${at(dueAt)} and by ${at(database.readAt)} nobody had taken it`;
+  return `${fireId} was due at ${at(dueAt)} and by ${at(database.readAt)} it was not claimed`;
 }

@@ -1,4 +1,4 @@
-/** Reading a SQLite store. */
+/** Reads a SQLite store. */
 import { statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
@@ -34,7 +34,7 @@ function auditOf(db: DatabaseSync): AuditEntry[] {
 export function readSqlite(path: string): Snapshot {
   let db: DatabaseSync | undefined;
   try {
-    if (!statSync(path).isFile()) throw unreadable(path, 'is no file; name the chronos.db inside the data folder');
+    if (!statSync(path).isFile()) throw unreadable(path, 'is not a file; name the chronos.db inside the data folder');
     db = new DatabaseSync(path, { readOnly: true, timeout: 5_000 });
     db.exec('BEGIN');
     const tables = tablesOf(db);

@@ -22,7 +22,7 @@ planted(10, 'a retry in haste', /started at \S+, 999 ms after attempt 1 had been
 
 planted(
   10,
-  'an alarm that was given up before its time',
+  'an alarm that was given up too early',
   /"in vain"\) was given up after 2 failures, and it had 5/,
   (draft, { exhausted }) => {
     definitionOf(draft, exhausted).maxFailures = 5;

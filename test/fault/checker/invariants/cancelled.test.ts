@@ -24,7 +24,7 @@ planted(
 
 planted(
   3,
-  'an attempt that is under way as the logs end, and was claimed after the answer',
+  'an attempt that is running as the logs end, and was claimed after the answer',
   /was cancelled by \S+, and attempt 2 at \S+ was claimed at/,
   (draft, { inFlight }) => {
     const attempt = lastAttempt(draft, inFlight);
@@ -40,7 +40,7 @@ planted(3, 'a wake without an attempt that was under way', /and the wake of \S+ 
   late.receivedAt += 60_000;
   late.attempt = 2;
   draft.receiver.wakes.push(late);
-  // It is one that the database has begun.
+  // The database has begun this one.
   const attempt = lastAttempt(draft, inFlight);
   attempt.outcome = 'unknown';
   draft.database.attempts.push({
@@ -83,7 +83,7 @@ planted(
   },
 );
 
-test('one that was claimed by then and began a little later is in flight, as the cancel said', async () => {
+test('an attempt claimed before the cancel that began a little later is in flight, as the answer reported', async () => {
   const { broken } = await verdictOn((draft, { inFlight }) => {
     const attempt = lastAttempt(draft, inFlight);
     attempt.startedAt = callOn(draft, 'cancel', inFlight).answeredAt! + 1000;
@@ -92,7 +92,7 @@ test('one that was claimed by then and began a little later is in flight, as the
   assert.deepEqual(broken, []);
 });
 
-test('what had failed before its cancel may be redriven after it', async () => {
+test('an alarm that failed before its cancel may be redriven after it', async () => {
   const { broken } = await verdictOn((draft, { redriven }) => {
     const { invokedAt } = callOn(draft, 'redrive', redriven);
     draft.client.calls.push({

@@ -1,7 +1,4 @@
-/**
- * 5. A create whose answer was lost has left one alarm under its key, or none; and nothing exists that nobody asked
- * for.
- */
+/** 5. A create with a lost answer has left one alarm under its key, or none; and every alarm was requested. */
 
 import type { Alarm } from '../../../../src/chronos/alarm/alarm.ts';
 import { ownerOf } from '../../../../src/wire/did.ts';
@@ -9,7 +6,7 @@ import { showValue } from '../../../../src/wire/validate.ts';
 import type { CallOf, Evidence } from '../evidence.ts';
 import type { Finding } from '../finding.ts';
 
-/** All creates of one owner under one key, with the rows that carry it. */
+/** All creates of one owner under one key, with the rows that have it. */
 type KeyCase = { owner: string; key: string; calls: readonly CallOf<'create'>[]; rows: readonly Alarm[] };
 
 function keyCases(evidence: Evidence): KeyCase[] {
@@ -27,7 +24,7 @@ function keyCases(evidence: Evidence): KeyCase[] {
   });
 }
 
-/** A cancel that was not refused may have let go of the alarm's key. */
+/** A cancel that was not refused may have released the alarm's key. */
 function mayBeCancelled(alarmId: string, evidence: Evidence): boolean {
   return evidence.acts(alarmId, 'cancel').length > 0;
 }
@@ -37,14 +34,14 @@ function violationsOf({ owner, key, calls, rows }: KeyCase, evidence: Evidence):
   const ids = (alarms: readonly { id: string }[]) => alarms.map(({ id }) => id).join(', ');
   const holding = rows.filter(({ status }) => status !== 'cancelled');
   const violations: string[] = [];
-  if (holding.length > 1) violations.push(`${name} is held by ${holding.length} alarms: ${ids(holding)}`);
+  if (holding.length > 1) violations.push(`${name} belongs to ${holding.length} alarms: ${ids(holding)}`);
 
   const answers = calls.map(({ answer }) => answer);
   const told = new Set(answers.flatMap((answer) => (answer.answer === 'acknowledged' ? [answer.alarmId ?? '?'] : [])));
   const kept = [...told].filter((id) => !mayBeCancelled(id, evidence));
   if (kept.length > 1) violations.push(`${name} was acknowledged as ${kept.length} alarms: ${kept.join(', ')}`);
 
-  // Each life of a key begins with a create that was answered "new", or whose answer was lost.
+  // Each use of a key begins with a create that was answered "new", or whose answer was lost.
   const lost = answers.filter(({ answer }) => answer === 'lost').length;
   const silent = rows.filter(({ id }) => !told.has(id));
   if (silent.length > lost)
@@ -54,7 +51,7 @@ function violationsOf({ owner, key, calls, rows }: KeyCase, evidence: Evidence):
   return violations;
 }
 
-/** Alarms without a key that nobody's create accounts for. */
+/** Alarms without a key that no create explains. */
 function unaskedFor(evidence: Evidence): string[] {
   return evidence.unexplained
     .filter(({ idempotencyKey }) => idempotencyKey === null)

@@ -35,7 +35,7 @@ planted(
   },
 );
 
-// Who comes while the one before is still at work comes in haste, too.
+// An attempt during the one before is also too early.
 planted(
   [7, 10],
   'two attempts at the same time',

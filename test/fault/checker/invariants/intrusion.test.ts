@@ -51,7 +51,7 @@ planted(8, 'a wake that reached somebody else', /belongs to ada and reached bob/
   wakeOf(draft, plain).user = 'bob';
 });
 
-test('an act on an alarm of somebody else is a trial, whatever the log calls it', async () => {
+test("an action on another owner's alarm is an intrusion, whatever its name in the log", async () => {
   const { broken } = await verdictOn((draft, { plain }) => {
     draft.client.calls.push({ ...createOf(draft, plain), user: 'bob', operation: { op: 'cancel', alarmId: plain } });
   });

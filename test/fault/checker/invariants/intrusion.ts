@@ -1,6 +1,6 @@
 /**
- * 8. Who reaches for another's alarm gets nothing, learns nothing and changes nothing; and wakes reach their owner
- * only.
+ * 8. Access to another owner's alarm returns nothing, reveals nothing and changes nothing; and wakes reach only their
+ *   owner.
  */
 
 import { ownerOf } from '../../../../src/wire/did.ts';
@@ -8,10 +8,10 @@ import { showValue } from '../../../../src/wire/validate.ts';
 import { type AlarmCase, alarmIdOf, type CallOf, type Evidence } from '../evidence.ts';
 import { at, type Finding, named } from '../finding.ts';
 
-/** Denials. `not_found` is what is expected; the others keep a stranger out as well. */
+/** Denials. `not_found` is expected; the others deny access as well. */
 const DENIALS: ReadonlySet<string> = new Set(['not_found', 'unauthorized', 'forbidden']);
 
-/** Texts that only the owner should ever see; the short ones turn up by chance. */
+/** Texts that only the owner may see; short ones occur by chance. */
 const SHORTEST_TELLING = 8;
 
 function secretsOf(one: AlarmCase | undefined, evidence: Evidence, alarmId: string): string[] {
@@ -43,7 +43,7 @@ function ownTexts({ creates }: Evidence): OwnTexts {
   return new Map([...byOwner].map(([owner, calls]) => [owner, textsOf(calls)]));
 }
 
-/** Whether a text carries another, as it is or as JSON writes it. */
+/** Whether a text contains another, as it is or as JSON. */
 function carries(text: string, secret: string): boolean {
   return text.includes(secret) || text.includes(JSON.stringify(secret).slice(1, -1));
 }
@@ -64,12 +64,12 @@ function violationOf(
   if (answer.answer === 'refused')
     return DENIALS.has(answer.code)
       ? undefined
-      : `${trial} was answered ${answer.code}, which tells that there is such an alarm`;
+      : `${trial} was answered ${answer.code}, which reveals that there is such an alarm`;
   if (action === 'list') return carries(text, alarmId) ? `${trial} showed it` : undefined;
   return `${trial} was granted`;
 }
 
-/** What an owner never asked for and a stranger tried. */
+/** Changes that an owner never requested and another user tried. */
 function changesOf(targets: ReadonlySet<string>, evidence: Evidence): string[] {
   return [...targets].flatMap((alarmId) => {
     const one = evidence.caseOf(alarmId);
@@ -89,7 +89,7 @@ function changesOf(targets: ReadonlySet<string>, evidence: Evidence): string[] {
   });
 }
 
-/** Wakes and turns that reached somebody else. */
+/** Wakes and turns that reached another user. */
 function astray(evidence: Evidence): string[] {
   const { wakes, turns } = evidence.history.receiver;
   return [...wakes, ...(turns ?? [])].flatMap(({ fireId, user }) => {
@@ -114,6 +114,6 @@ export function strangersKeptOut(evidence: Evidence): Finding {
       ...changesOf(targets, evidence),
       ...new Set(astray(evidence)),
     ],
-    counts: { 'alarms that strangers reached for': targets.size },
+    counts: { 'alarms that other users tried to access': targets.size },
   };
 }

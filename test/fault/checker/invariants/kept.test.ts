@@ -39,7 +39,7 @@ planted(
   },
 );
 
-planted(1, 'a failure that says nothing', /"in vain".* has failed, and no error says why/, (draft, { exhausted }) => {
+planted(1, 'a failure without an error', /"in vain".* has failed, and no error says why/, (draft, { exhausted }) => {
   alarmOf(draft, exhausted).lastError = null;
 });
 

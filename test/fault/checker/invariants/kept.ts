@@ -1,7 +1,4 @@
-/**
- * 1. What was acknowledged and not cancelled is delivered, or is there to be seen with its error, or is still on its
- * way.
- */
+/** 1. An acknowledged alarm that was not cancelled is delivered, or has failed with a visible error, or is pending. */
 import type { Alarm } from '../../../../src/chronos/alarm/alarm.ts';
 import type { AlarmCase, Evidence } from '../evidence.ts';
 import { at, type Finding, named } from '../finding.ts';
@@ -9,7 +6,7 @@ import { neglectOf } from '../neglect.ts';
 
 type Fate = 'delivered' | 'recorded' | 'cancelled' | 'paused' | 'owed later';
 
-/** What became of a promise, or what is wrong with it. */
+/** The state of a promise, or its violation. */
 function fateOf(one: AlarmCase, evidence: Evidence): Fate | { broken: string } {
   const { row } = one;
   if (!row) return { broken: `${named(one)} was acknowledged and is not in the database` };
@@ -31,12 +28,12 @@ function undelivered(one: AlarmCase, row: Alarm, evidence: Evidence): Fate | { b
   switch (row.status) {
     case 'failed':
       if (row.lastError !== null && row.lastError !== '') return 'recorded';
-      return { broken: `${named(one)} has failed, and no error says why` };
+      return { broken: `${named(one)} has failed, and has no error` };
     case 'fired':
-      // A series can end while its owner keeps it paused or after an edit; then nothing was owed.
+      // A series can end while its owner keeps it paused or after an edit; then nothing was due.
       if (row.kind === 'cron' && givenUp) return 'recorded';
       if (row.kind === 'cron' && evidence.acts(one.id, 'pause', 'update').length > 0) return 'recorded';
-      return { broken: `${named(one)} is called fired, and the receiving end accepted nothing of it` };
+      return { broken: `${named(one)} has status fired, and the receiver accepted no wake of it` };
     case 'paused':
       return 'paused';
     default:
@@ -46,9 +43,9 @@ function undelivered(one: AlarmCase, row: Alarm, evidence: Evidence): Fate | { b
 
 function pending(one: AlarmCase, evidence: Evidence): Fate | { broken: string } {
   const owed = one.occurrences.find(({ source, dueAt }) => source === 'schedule' && dueAt !== null);
-  // A series that owes nothing is the sixth invariant's business.
+  // The sixth invariant covers series without a pending occurrence.
   if (!owed && one.row?.kind === 'cron') return 'owed later';
-  if (!owed) return { broken: `${named(one)} is active, was never delivered, and nothing of it is owed` };
+  if (!owed) return { broken: `${named(one)} is active, was never delivered, and has no pending occurrence` };
   const neglect = neglectOf(owed, evidence);
   return neglect === undefined ? 'owed later' : { broken: `${named(one)}: ${neglect}` };
 }
@@ -57,14 +54,14 @@ function fireIdsOf({ attempts, wakes }: AlarmCase): Set<string> {
   return new Set([...attempts, ...wakes].map(({ fireId }) => fireId));
 }
 
-/** The ledger must not call delivered what the receiving end never took. */
+/** The ledger must not record a delivery that the receiver never accepted. */
 function falseDeliveries(evidence: Evidence): string[] {
   return evidence.history.database.attempts
     .filter(({ outcome, fireId }) => outcome === 'delivered' && !evidence.isAccepted(fireId))
     .filter(({ alarmId }) => evidence.caseOf(alarmId) !== undefined)
     .map(
       ({ fireId, attempt, finishedAt }) =>
-        `the ledger calls attempt ${attempt} at ${fireId} delivered (${at(finishedAt)}), and the receiving end accepted no wake of it`,
+        `the ledger records attempt ${attempt} at ${fireId} as delivered (${at(finishedAt)}), and the receiver accepted no wake of it`,
     );
 }
 

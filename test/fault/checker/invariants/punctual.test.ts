@@ -19,7 +19,7 @@ planted(
   },
 );
 
-test('a wake within the tolerance that its log declares is none', async () => {
+test('a wake within the declared tolerance of its log is no violation', async () => {
   const { broken } = await verdictOn((draft, { plain }) => {
     draft.receiver.clockToleranceMs = 10;
     const wake = wakeOf(draft, plain);
@@ -28,7 +28,7 @@ test('a wake within the tolerance that its log declares is none', async () => {
   assert.deepEqual(broken, []);
 });
 
-// A name that claims another instant than the one asked for is the sixth's to see as well.
+// A name with another time than the requested one also violates the sixth invariant.
 planted(
   [2, 6],
   'a wake before what its owner asked for, under a name that claims otherwise',
@@ -59,9 +59,9 @@ planted(
   },
 );
 
-test('a retry after the clock was put back is not early: the occurrence had come due before', async () => {
+test('a retry after the clock was set back is not early: the occurrence had been due before', async () => {
   const { broken } = await verdictOn((draft, { refused }) => {
-    // It went back by an hour while the first attempt was under way.
+    // It went back by an hour during the first attempt.
     for (const attempt of attemptsOf(draft, refused)) {
       if (attempt.attempt > 1) attempt.startedAt -= 3_600_000;
       attempt.finishedAt -= 3_600_000;

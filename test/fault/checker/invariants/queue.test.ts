@@ -22,7 +22,7 @@ planted(
   },
 );
 
-test('what was broken until a moment ago has time to recover', async () => {
+test('an installation has time to recover after a fault', async () => {
   const { broken } = await verdictOn((draft, { series }) => {
     heldOf(draft).leaseUntil = draft.database.readAt - 60_000;
     found(draft.database.occurrences, ({ alarmId }) => alarmId === series).dueAt = draft.database.readAt - 60_000;
@@ -31,7 +31,7 @@ test('what was broken until a moment ago has time to recover', async () => {
   assert.deepEqual(broken, []);
 });
 
-test('what waits behind the hanging wakes of its own owner is not lost, and nobody else is excused by them', async () => {
+test("an occurrence behind hanging wakes of its owner is not lost, and does not excuse other users' delays", async () => {
   const hang = (owner: string) =>
     verdictOn((draft, { series }) => {
       const occurrence = found(draft.database.occurrences, ({ alarmId }) => alarmId === series);

@@ -17,7 +17,7 @@ import type { AuditEntry } from '../history.ts';
 
 const MINUTE = 60_000;
 
-/** Gives an occurrence of a series another instant wherever it is known. */
+/** Gives an occurrence of a series another time in all logs. */
 const move = (draft: Draft, from: string, to: string) => {
   const due = Number(to.split('@')[1]);
   for (const attempt of draft.database.attempts)
@@ -75,7 +75,7 @@ planted(
 
 planted(
   6,
-  'a series that was shown without its next instant',
+  'a series that was shown without its next time',
   /shown active without a next_fire_at \(read/,
   (draft, { series }) => {
     const { answer } = callOn(draft, 'read', series);
@@ -148,7 +148,7 @@ planted(
 
 planted(
   6,
-  'an alarm that was set by a clock that was an hour off',
+  'an alarm that was set by a clock with an error of an hour',
   /"unsure"\) was set at \S+ by the database's clock, and its owner did so between/,
   (draft, { repeated }) => {
     for (const call of draft.client.calls) {
@@ -162,7 +162,7 @@ planted(
 
 planted(
   6,
-  'an answer that names another instant than the schedule does',
+  'an answer that names another time than the schedule does',
   /"breaks"\) was acknowledged for \S+, and its schedule names/,
   (draft, { series }) => {
     const { answer } = createOf(draft, series);
