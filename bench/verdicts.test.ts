@@ -78,7 +78,7 @@ test('a burst is judged against the raw rate and the best peer', () => {
 test('a target that the burst itself rules out is marked', () => {
   const [toRaw] = verdictsOf({ burst: burst(30_000) });
   assert.equal(toRaw?.reached, false);
-  assert.match(toRaw?.note ?? '', /cannot be reached with this burst: it asks for 15,000\/s, 10,000\/s fall due/);
+  assert.match(toRaw?.note ?? '', /cannot be reached with this burst: the target is 15,000\/s, 10,000\/s fall due/);
 });
 
 test('growth compares the largest stock with the smallest, in any order', () => {

@@ -1,6 +1,6 @@
 /**
  * Bulk loading of Reveille's stores: SQL that copies one alarm, which was set through the HTTP API. Everything except
- * owner and due time stays as chronosd wrote it, so the loaded rows are those that chronosd would store. Pure.
+ * owner and due time stays as chronosd wrote it, so the loaded rows equal rows of chronosd. Pure.
  */
 import { idPrefix, OWNERS, type Series } from '../series.ts';
 
@@ -49,7 +49,7 @@ export const POSTGRES: Dialect = {
 /**
  * The statement that copies the seed's row of one table.
  *
- * @param columns the table's columns, without those that the database fills itself
+ * @param columns the table's columns, without columns that the database fills itself
  * @param own columns with another value than the seed's, as SQL over `i`
  * @param seed condition of the row to copy
  */

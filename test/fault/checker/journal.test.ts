@@ -154,7 +154,7 @@ test('a file with other contents is not written to', () => {
     '{"log":"client","version":2,"clockToleranceMs":0}\n',
   ]) {
     writeFileSync(path, text);
-    assert.throws(() => openClient(path), /is something else than a client log of version 1; name a new file/);
+    assert.throws(() => openClient(path), /is not a client log of version 1; name a new file/);
     assert.equal(readFileSync(path, 'utf8'), text);
   }
   assert.throws(() => openClient(folder), /cannot be opened: EISDIR/);
@@ -164,10 +164,10 @@ test('an invalid log is refused with the file, the line and the remedy', () => {
   const header = '{"log":"client","version":1,"clockToleranceMs":0}\n';
   const invoked = '{"event":"invoked","call":0,"at":1,"user":"ada","operation":{"op":"read","alarmId":"a"}}\n';
   const cases: [text: string | Buffer, complaint: RegExp][] = [
-    ['', / is empty: a log begins with a line that says which one it is$/],
+    ['', / is empty: the first line of a log declares its kind$/],
     [
       `${header}${invoked}not json\n${invoked}`,
-      / line 3 is not JSON \(.*\): one line holds one JSON object; take the log as it was written$/,
+      / line 3 is not JSON \(.*\): one line contains one JSON object; use the log as it was written$/,
     ],
     [`${header}${invoked}${invoked}`, / line 3: call 0 was invoked before; /],
     [
@@ -224,7 +224,7 @@ test('several logs are read as one, with the widest tolerance; receivers agree o
   );
   assert.match(
     refusalOf(() => readReceiverLogs([still])),
-    /holds turns; its first line must say "runsTurns":true$/,
+    /contains turns; its first line must have "runsTurns":true$/,
   );
 });
 

@@ -89,18 +89,18 @@ for (const told of [true, false]) {
       assert.equal(found.length, 2);
       assert.match(
         found.join(),
-        /attempt 1 at a@1000 was recorded as unknown by somebody who did not hold it \(change 7/,
+        /attempt 1 at a@1000 was recorded as unknown by a process without the lease \(change 7/,
       );
       assert.match(
         found.join(),
-        /the lease of attempt 2 at a@1000 was taken off without a word in the ledger \(change 6/,
+        /the lease of attempt 2 at a@1000 was ended without a line in the ledger \(change 6/,
       );
     });
 
     test('an outcome after the end of the lease is a violation', () => {
       assert.match(
         story([came], [claimed], [freed, { ledger: 1 }], [{ ledger: 1 }]).join(),
-        /by somebody who did not hold it/,
+        /by a process without the lease/,
       );
     });
 
@@ -114,7 +114,7 @@ for (const told of [true, false]) {
     test('a lease that passes to another process before its end is a violation', () => {
       const robbed: Step = { row: [held(1), { ...held(1), claimedAt: 7 }] };
       assert.match(story([robbed]).join(), /the lease of a@1000 under fence 1 was taken from its holder/);
-      assert.match(story([{ row: [null, held(1)] }]).join(), /came into being with a lease that nobody claimed/);
+      assert.match(story([{ row: [null, held(1)] }]).join(), /was inserted with a lease that no claim made/);
     });
 
     test('a changed or shortened ledger is a violation', () => {
@@ -124,7 +124,7 @@ for (const told of [true, false]) {
         complaints([{ ...common, after: { ...line, outcome: 'delivered' } }]).join(),
         /was changed in the ledger/,
       );
-      assert.match(complaints([{ ...common, after: null }]).join(), /was taken out of the ledger/);
+      assert.match(complaints([{ ...common, after: null }]).join(), /was deleted from the ledger/);
     });
   });
 }
@@ -133,5 +133,5 @@ test('within one transaction the ledger may be written before the lease is ended
   const first = audit(true, [came], [claimed], [{ ledger: 1 }, freed]);
   assert.deepEqual(complaints(first), []);
   const apart = audit(true, [came], [claimed], [{ ledger: 1 }], [freed]);
-  assert.match(complaints(apart).join(), /by somebody who did not hold it/);
+  assert.match(complaints(apart).join(), /by a process without the lease/);
 });

@@ -64,7 +64,7 @@ export function leaseStory(entries: readonly AuditEntry[]): LeaseStory {
   };
 
   const came = (entry: AuditEntry, image: OccurrenceImage) => {
-    if (image.leaseUntil !== null) note(entry, `${image.fireId} was inserted with a lease without a claim`);
+    if (image.leaseUntil !== null) note(entry, `${image.fireId} was inserted with a lease that no claim made`);
     if (image.source === 'trigger') {
       triggered.add(image.fireId);
       return;

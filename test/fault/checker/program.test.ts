@@ -154,14 +154,14 @@ for (const { name, begin, live, end } of ENGINES) {
         FROM fire_attempts WHERE alarm_id = '{plain}'`);
       assert.deepEqual(numbers, [7], said);
       assert.match(said, /attempt 1 at \S+ was delivered at \S+, and attempt 2 \(delivered, /);
-      assert.match(said, /attempt 2 at \S+ was recorded as delivered by somebody who did not hold it/);
+      assert.match(said, /attempt 2 at \S+ was recorded as delivered by a process without the lease/);
     });
 
     test('a lease that expired long ago is a violation', async () => {
       const { numbers, said } = await brokenBy(`
         UPDATE occurrences SET lease_until = lease_until - 60000 WHERE lease_until IS NOT NULL`);
       assert.deepEqual(numbers, [9], said);
-      assert.match(said, /the lease of \S+ ran out at \S+, and at \S+ it still stood/);
+      assert.match(said, /the lease of \S+ expired at \S+, and at \S+ it still existed/);
     });
 
     test('the audit shows a fence that a stale lease holder overwrote', async () => {
@@ -182,8 +182,8 @@ for (const { name, begin, live, end } of ENGINES) {
         UPDATE occurrences SET claimed_at = NULL, lease_until = NULL WHERE alarm_id = '{retrying}'`);
       assert.deepEqual(numbers, [7], said);
       assert.match(said, /attempt 1 at \S+ is in the ledger more than once/);
-      assert.match(said, /the lease of attempt 2 at \S+ was taken off without a word in the ledger/);
-      assert.match(said, /attempt 1 at \S+ was recorded as failed by somebody who did not hold it/);
+      assert.match(said, /the lease of attempt 2 at \S+ was ended without a line in the ledger/);
+      assert.match(said, /attempt 1 at \S+ was recorded as failed by a process without the lease/);
     });
 
     test('another database is refused in a sentence', async () => {
@@ -198,7 +198,7 @@ for (const { name, begin, live, end } of ENGINES) {
       assert.equal(code, 2, err);
       assert.match(
         err,
-        / is no chronos store: it lacks .*occurrences, fire_attempts; name the chronos\.db of a data folder/,
+        / is not a chronos store: it lacks .*occurrences, fire_attempts; name the chronos\.db of a data folder/,
       );
       assert.equal(out, '');
     });
@@ -256,7 +256,7 @@ describe('invalid input', () => {
     appendFileSync(torn, '{"event"');
     const { code, out } = await verdict(...but('--client', torn));
     assert.equal(code, 0);
-    assert.match(out, /note: the last line of \S+torn\.jsonl was torn and is left out/);
+    assert.match(out, /note: the last line of \S+torn\.jsonl is incomplete and is ignored/);
     appendFileSync(torn, '\n');
     await refused(but('--client', torn), /torn\.jsonl line 2 is not JSON/);
     await refused(but('--receiver', join(folder, 'none')), /none cannot be read: there is no such file/);
@@ -266,7 +266,7 @@ describe('invalid input', () => {
     const file = join(folder, 'text.db');
     writeFileSync(file, 'not a database, but long enough to have a header of its own'.repeat(20));
     await refused(but('--database', file), /text\.db cannot be read as a chronos store \(file is not a database\)/);
-    await refused(but('--database', folder), /is no file; name the chronos\.db inside the data folder/);
+    await refused(but('--database', folder), /is not a file; name the chronos\.db inside the data folder/);
     await refused(but('--database', join(folder, 'none.db')), /none\.db cannot be read: there is no such file/);
     await refused(
       but('--database', 'postgres://u:p@127.0.0.1:1/x'),

@@ -14,7 +14,7 @@ const finding = (number: number, change: Partial<Finding> = {}): Finding => ({
 });
 
 const linesOf = (...findings: Finding[]) =>
-  reportLines({ findings, violations: findings.flatMap(({ violations }) => violations) }, ['a line was torn']);
+  reportLines({ findings, violations: findings.flatMap(({ violations }) => violations) }, ['a line is incomplete']);
 
 test('a kept promise is "0 in N" with its N, and counts are separate', () => {
   assert.deepEqual(

@@ -14,7 +14,7 @@ const UNTIDIED_MS = MINUTE;
 const OFTEN_MS = 5_000;
 const SELDOM_MS = 20_000;
 const OFTEN_FOR_MS = 1.5 * MINUTE;
-/** The longest wait of a healthy occurrence: a rung of the retry ladder, then an alarm's own delay. */
+/** The longest wait of a healthy occurrence: a step of the retry ladder, then an alarm's own delay. */
 const LIMIT_MS = 30 * MINUTE;
 
 const isOwed = ({ dueAt, leaseUntil }: Occurrence) => dueAt !== null || leaseUntil !== null;

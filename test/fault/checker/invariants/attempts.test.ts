@@ -15,7 +15,7 @@ planted(
   },
 );
 
-planted(10, 'a retry in haste', /started at \S+, 999 ms after attempt 1 had been refused/, (draft, { refused }) => {
+planted(10, 'a retry that came too early', /started at \S+, 999 ms after attempt 1 had been refused/, (draft, { refused }) => {
   const [first, second] = attemptsOf(draft, refused).sort((a, b) => a.attempt - b.attempt);
   first!.finishedAt = second!.startedAt - 999;
 });

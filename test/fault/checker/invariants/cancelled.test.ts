@@ -35,7 +35,7 @@ planted(
   },
 );
 
-planted(3, 'a wake without an attempt that was under way', /and the wake of \S+ arrived at/, (draft, { inFlight }) => {
+planted(3, 'a wake without a running attempt', /and the wake of \S+ arrived at/, (draft, { inFlight }) => {
   const late = { ...wakeOf(draft, inFlight) };
   late.receivedAt += 60_000;
   late.attempt = 2;
@@ -52,7 +52,7 @@ planted(3, 'a wake without an attempt that was under way', /and the wake of \S+ 
   draft.database.audit = null;
 });
 
-planted(3, 'a cancel that did not hold', /was cancelled by \S+, and is active in the database/, (draft, { later }) => {
+planted(3, 'a cancel without effect', /was cancelled by \S+, and is active in the database/, (draft, { later }) => {
   const at = draft.database.readAt - 100;
   draft.client.calls.push({
     user: 'ada',

@@ -10,14 +10,14 @@ const trialOn = (draft: Draft, id: string, action: string) =>
 
 planted(
   8,
-  'a trial that was granted',
+  'a granted intrusion',
   /bob's cancel of alarm \S+ \("plants"\) at \S+ was granted/,
   (draft, { plain }) => {
     trialOn(draft, plain, 'cancel').answer = { answer: 'acknowledged', alarmId: plain, revealed: '{}' };
   },
 );
 
-planted(8, 'a refusal that tells what it hides', /revealed "water the plants/, (draft, { plain }) => {
+planted(8, 'a refusal that reveals a secret', /revealed "water the plants/, (draft, { plain }) => {
   trialOn(draft, plain, 'cancel').answer = {
     answer: 'refused',
     code: 'not_found',
@@ -25,7 +25,7 @@ planted(8, 'a refusal that tells what it hides', /revealed "water the plants/, (
   };
 });
 
-planted(8, 'a refusal that tells that there is something', /was answered conflict, which tells/, (draft, { plain }) => {
+planted(8, 'a refusal that reveals that the alarm exists', /was answered conflict, which reveals/, (draft, { plain }) => {
   trialOn(draft, plain, 'cancel').answer = { answer: 'refused', code: 'conflict', message: 'it has fired' };
 });
 
@@ -40,14 +40,14 @@ planted(
 
 planted(
   8,
-  'an alarm that changed under a trial',
+  'an alarm that an intruder changed',
   /the message of alarm \S+ \("breaks"\) is now "pwned", which its owner never set/,
   (draft, { series }) => {
     alarmOf(draft, series).wakeMessage = 'pwned';
   },
 );
 
-planted(8, 'a wake that reached somebody else', /belongs to ada and reached bob/, (draft, { plain }) => {
+planted(8, 'a wake that reached another user', /belongs to ada and reached bob/, (draft, { plain }) => {
   wakeOf(draft, plain).user = 'bob';
 });
 

@@ -11,7 +11,7 @@ planted(2, 'an attempt that started a millisecond before it was due', /1 ms befo
 
 planted(
   2,
-  'a wake that arrived before its name says',
+  'a wake that arrived before the time in its fire id',
   /the wake of \S+ arrived at \S+, 10 ms before it was due/,
   (draft, { plain }) => {
     const wake = wakeOf(draft, plain);
@@ -31,7 +31,7 @@ test('a wake within the declared tolerance of its log is no violation', async ()
 // A name with another time than the requested one also violates the sixth invariant.
 planted(
   [2, 6],
-  'a wake before what its owner asked for, under a name that claims otherwise',
+  'a wake before the requested time, with another fire id',
   /"plants"\) was asked for \S+, and the wake of \S+ arrived at/,
   (draft, { plain }) => {
     const { fireId, receivedAt } = wakeOf(draft, plain);
@@ -44,7 +44,7 @@ planted(
 
 planted(
   2,
-  'a retry that was claimed before its instant',
+  'a retry that was claimed before its due time',
   /attempt 2 at \S+ was claimed at \S+, 5 ms before/,
   (draft, { refused }) => {
     const claims = draft.database.audit!.filter(

@@ -6,8 +6,8 @@ const heldOf = ({ database }: Draft) => found(database.occurrences, ({ leaseUnti
 
 planted(
   9,
-  'a lease that ran out and still stands',
-  /the lease of \S+ ran out at \S+, and at \S+ it still stood/,
+  'an expired lease that still exists',
+  /the lease of \S+ expired at \S+, and at \S+ it still existed/,
   (draft) => {
     heldOf(draft).leaseUntil = draft.database.readAt - draft.policy.sweepMs - 1;
   },
@@ -15,8 +15,8 @@ planted(
 
 planted(
   9,
-  'the next occurrence of a series that nobody takes',
-  /was due at \S+ and by \S+ nobody had taken it/,
+  'the next occurrence of a series that is not claimed',
+  /was due at \S+ and by \S+ it was not claimed/,
   (draft, { series }) => {
     found(draft.database.occurrences, ({ alarmId }) => alarmId === series).dueAt = draft.database.readAt - 20_001;
   },

@@ -30,7 +30,7 @@ const move = (draft: Draft, from: string, to: string) => {
 planted(
   6,
   'a series that drifts by a second',
-  /"breaks"\) ran as \S+, and "\*\/5 \* \* \* \*" \(Europe\/Berlin\) owes no run/,
+  /"breaks"\) ran as \S+, and "\*\/5 \* \* \* \*" \(Europe\/Berlin\) has no target/,
   (draft, { series }) => {
     const { fireId, scheduledFor, startedAt } = lastAttempt(draft, series);
     assert.ok(startedAt >= scheduledFor);
@@ -40,8 +40,8 @@ planted(
 
 planted(
   6,
-  'a target that has no run, and nobody said so',
-  /the target \S+ has no run, and \S+, the next one, says that it stands for 0 more/,
+  'a target without a run and without a report',
+  /the target \S+ has no run, and \S+, the next one, reports 0 skipped occurrences/,
   (draft, { series }) => {
     const runs = attemptsOf(draft, series).filter(({ missedCount }) => missedCount === 0);
     const { fireId } = runs.sort((a, b) => a.startedAt - b.startedAt)[1]!;
@@ -54,8 +54,8 @@ planted(
 
 planted(
   6,
-  'a run that claims to stand for more than was missed',
-  /says that it stands for 9 more/,
+  'a run that reports too many skipped occurrences',
+  /reports 9 skipped occurrences/,
   (draft, { series }) => {
     const runs = attemptsOf(draft, series).filter(
       ({ missedCount, scheduledFor }) => missedCount === 0 && scheduledFor % (5 * MINUTE) === 0,
@@ -66,8 +66,8 @@ planted(
 
 planted(
   6,
-  'a series that is active and owes nothing',
-  /"breaks"\) is active, and its series owes nothing/,
+  'an active series without a pending occurrence',
+  /"breaks"\) is active, and its series has no pending occurrence/,
   (draft, { series }) => {
     without(draft.database.occurrences, ({ alarmId, source }) => alarmId === series && source === 'schedule');
   },
@@ -86,8 +86,8 @@ planted(
 
 planted(
   6,
-  'a series that ended although it was to go on',
-  /"breaks"\) has come to its end, and the target \S+ has no run/,
+  'a series that ended too early',
+  /"breaks"\) has ended, and the target \S+ has no run/,
   (draft, { series }) => {
     const { fireId } = lastAttempt(draft, series);
     alarmOf(draft, series).status = 'fired';
@@ -106,20 +106,20 @@ planted(
   },
 );
 
-planted(6, 'an occurrence that was let go although it was in time', /was let go at/, (draft, { missed }) => {
+planted(6, 'an occurrence that was dropped although it was in time', /was dropped at/, (draft, { missed }) => {
   definitionOf(draft, missed).maxLatenessSeconds = 3600 * 24;
 });
 
 planted(
   6,
-  'an attempt that started later than it may',
+  'an attempt that started too late',
   /started \d+ ms after it was due, and it had 1000 ms/,
   (draft, { refused }) => {
     definitionOf(draft, refused).maxLatenessSeconds = 1;
   },
 );
 
-planted(6, 'a single alarm that ran twice', /and what was asked for owes no run at/, (draft, { plain }) => {
+planted(6, 'a single alarm that ran twice', /and the request has no target at/, (draft, { plain }) => {
   const attempt = lastAttempt(draft, plain);
   const again = { ...attempt, scheduledFor: attempt.scheduledFor + MINUTE, startedAt: attempt.startedAt + MINUTE };
   again.finishedAt = again.startedAt + 6;
@@ -129,7 +129,7 @@ planted(6, 'a single alarm that ran twice', /and what was asked for owes no run 
   draft.receiver.turns!.push({ ...turnOf(draft, plain), fireId: again.fireId });
 });
 
-planted(6, 'a series whose instants go back, as the audit shows', /its instants must grow/, (draft, { series }) => {
+planted(6, 'a series whose times go back, as the audit shows', /its times must grow/, (draft, { series }) => {
   const came = draft.database.audit!.filter(
     ({ table, before, after }) =>
       table === 'occurrences' && before === null && after?.alarmId === series && after.source === 'schedule',
@@ -140,7 +140,7 @@ planted(6, 'a series whose instants go back, as the audit shows', /its instants 
 planted(
   6,
   'a schedule that the oracle cannot read',
-  /cannot be held against the oracle, which cannot read "\*\/5 \* \* \* \*" in "Mars\/Olympus"/,
+  /cannot be compared with the oracle, which cannot read "\*\/5 \* \* \* \*" in "Mars\/Olympus"/,
   (draft, { series }) => {
     definitionOf(draft, series).timezone = 'Mars/Olympus';
   },

@@ -2,8 +2,8 @@
  * 6. The schedule names every occurrence, every due target has its own run, and skipped targets are reported. After
  *   downtime a series runs once, for the latest target, and the run reports the number of skipped ones.
  *
- * The oracle names the targets, as in Jepsen's analysis: each is a window (its time, widened by jitter), each run
- * matches at most one, runs without a target are extra, runs without an end are incomplete.
+ * The oracle names the targets, as in Jepsen's analysis: each is a window (its time, widened by jitter). Each run
+ * matches at most one. Runs without a target are extra, runs without an end are incomplete.
  */
 import { showValue } from '../../../../src/wire/validate.ts';
 import type { Evidence } from '../evidence.ts';
