@@ -5,7 +5,7 @@
 import { randomUUID } from 'node:crypto';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import pg from 'pg';
-import type { DataPlace } from './systems/chronosd.ts';
+import type { DataLocation } from './systems/chronosd.ts';
 import { SQLITE_FILE } from './systems/reveille-sqlite.ts';
 
 /** Counts how often per second the loops of a measurement complete `work`. */
@@ -60,9 +60,9 @@ async function intoPostgres(uri: string, loops: number, count: Count): Promise<n
 /**
  * Bare row inserts per second of the database.
  *
- * @param place an installation without running processes
+ * @param location an installation without running processes
  * @param loops how many loops insert in parallel
  */
-export function bareInserts(place: DataPlace, loops: number, count: Count): Promise<number> {
-  return 'folder' in place ? intoSqlite(place.folder, count) : intoPostgres(place.uri, loops, count);
+export function bareInserts(location: DataLocation, loops: number, count: Count): Promise<number> {
+  return 'folder' in location ? intoSqlite(location.folder, count) : intoPostgres(location.uri, loops, count);
 }

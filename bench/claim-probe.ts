@@ -9,16 +9,16 @@ import type { AlarmStore } from '../src/chronos/store/store.ts';
 import { systemClock } from '../src/kit/clock/clock.ts';
 import { silentLogger } from '../src/kit/log/log.ts';
 import { percentile } from './statistics.ts';
-import type { DataPlace } from './systems/chronosd.ts';
+import type { DataLocation } from './systems/chronosd.ts';
 
 const BATCH = 16;
 const WARMUP_CLAIMS = 20;
 
-async function openStore(place: DataPlace): Promise<AlarmStore> {
-  if ('folder' in place)
-    return openSqliteStore({ path: join(place.folder, 'chronos.db'), clock: systemClock, log: silentLogger });
+async function openStore(location: DataLocation): Promise<AlarmStore> {
+  if ('folder' in location)
+    return openSqliteStore({ path: join(location.folder, 'chronos.db'), clock: systemClock, log: silentLogger });
   const { openPostgresStore } = await import('../src/chronos/store/postgres/store.ts');
-  return openPostgresStore({ uri: place.uri, clock: systemClock, log: silentLogger });
+  return openPostgresStore({ uri: location.uri, clock: systemClock, log: silentLogger });
 }
 
 /** Claims one batch and completes it. Returns the duration of the claim, or `undefined` if nothing was due. */
@@ -44,7 +44,7 @@ async function claimOnce(store: AlarmStore): Promise<number | undefined> {
   return took;
 }
 
-const store = await openStore(JSON.parse(process.argv[2]!) as DataPlace);
+const store = await openStore(JSON.parse(process.argv[2]!) as DataLocation);
 const times: number[] = [];
 for (let claim = 0; ; claim++) {
   const took = await claimOnce(store);

@@ -101,7 +101,7 @@ async function settingsOf(bench: Workbench): Promise<Record<string, string>> {
 }
 
 /** The selected systems that can be installed here, and why the others cannot. */
-async function tryOut<Kind extends System>(systems: readonly Kind[]) {
+async function selectAvailable<Kind extends System>(systems: readonly Kind[]) {
   const available: Kind[] = [];
   const unavailable: Report['unavailable'] = [];
   for (const system of systems) {
@@ -149,7 +149,7 @@ async function measureInto<Name extends WorkloadName>(
 /** Identifies the measured code: the systems start from the same files. */
 function commitOf(): string {
   try {
-    const git = (...words: string[]) => execFileSync('git', words, { cwd: BENCH_FOLDER, encoding: 'utf8' }).trim();
+    const git = (...args: string[]) => execFileSync('git', args, { cwd: BENCH_FOLDER, encoding: 'utf8' }).trim();
     const isChanged = git('status', '--porcelain', '--', '../src', '.', ':!findings.md') !== '';
     return `${git('rev-parse', '--short', 'HEAD')}${isChanged ? '+' : ''}`;
   } catch {
@@ -187,10 +187,10 @@ type Schedulers = Pick<Context, 'reveille' | 'peers' | 'peersByDefault'> &
   Pick<Report, 'versions' | 'postgres' | 'systems' | 'unavailable'>;
 
 /** The systems that store alarms or jobs, with their properties. */
-async function lookAtSchedulers(bench: Workbench, options: Options): Promise<Schedulers> {
+async function readSchedulers(bench: Workbench, options: Options): Promise<Schedulers> {
   const wanted = ({ name }: { name: string }) => options.systems?.includes(name) ?? true;
-  const own = await tryOut([reveilleOnSqlite(bench), reveilleOnPostgres(bench)].filter(wanted));
-  const others = await tryOut(peersIn(bench, 'best').filter(wanted));
+  const own = await selectAvailable([reveilleOnSqlite(bench), reveilleOnPostgres(bench)].filter(wanted));
+  const others = await selectAvailable(peersIn(bench, 'best').filter(wanted));
   const { available: reveille } = own;
   const { available: peers } = others;
   const unavailable = [...own.unavailable, ...others.unavailable];
@@ -226,7 +226,7 @@ async function measureAll(bench: Workbench, options: Options, plan: Plan, progre
   progress.step("reading the machine's properties");
   const commit = commitOf();
   const earlier = earlierReport(options);
-  const schedulers = needsServers(options.only) ? await lookAtSchedulers(bench, options) : undefined;
+  const schedulers = needsServers(options.only) ? await readSchedulers(bench, options) : undefined;
   if (earlier && schedulers) refuseLoss(earlier, schedulers, options);
   // Results that this run does not measure stay as in the earlier run.
   const { postgres = {}, systems = [], unavailable = [] } = schedulers ?? earlier ?? {};

@@ -78,11 +78,11 @@ export type RunOptions = {
   /** Called when the jobs are loaded and the processes run. */
   onStart?: (endsAt: number) => void;
   /** An action on the system while its processes run. The run ends no earlier than the action. */
-  during?: (under: UnderWay) => Promise<void>;
+  during?: (under: RunInProgress) => Promise<void>;
 };
 
 /** A run in progress. */
-export type UnderWay = {
+export type RunInProgress = {
   installation: Installation;
   /** Its processes. A restarted one replaces the one that ended. */
   running: Running[];

@@ -57,16 +57,16 @@ function workloads(text: string | undefined): readonly WorkloadName[] {
 }
 
 /**
- * @param words the arguments after the program's name
+ * @param args the arguments after the program's name
  * @throws WrongOption
  */
-export function readOptions(words: readonly string[]): Options {
+export function readOptions(args: readonly string[]): Options {
   const text = { type: 'string' } as const;
   const flag = { type: 'boolean', default: false } as const;
   let values: ReturnType<typeof parse>;
   const parse = () =>
     parseArgs({
-      args: [...words],
+      args: [...args],
       options: {
         only: text,
         quick: flag,

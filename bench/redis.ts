@@ -55,8 +55,8 @@ export class RedisServer {
 
   /** Resolves when the server accepts connections. */
   async start(): Promise<void> {
-    const words = ['--port', String(this.#port), '--bind', '127.0.0.1', '--dir', this.#folder, ...DURABLE];
-    this.#process = spawn('/bin/sh', ['-c', GUARDED, 'sh', ...words], {
+    const args = ['--port', String(this.#port), '--bind', '127.0.0.1', '--dir', this.#folder, ...DURABLE];
+    this.#process = spawn('/bin/sh', ['-c', GUARDED, 'sh', ...args], {
       stdio: ['pipe', 'ignore', 'ignore'],
       detached: true,
     });

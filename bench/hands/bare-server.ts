@@ -8,8 +8,8 @@ import { z } from 'zod';
 serveStdio(() => {
   const server = new McpServer({ name: 'bare', version: '0' });
   for (const name of process.argv.slice(2)) {
-    const told = { inputSchema: z.looseObject({}), outputSchema: z.looseObject({}), description: name };
-    server.registerTool(name, told, () => ({ content: [{ type: 'text', text: '{}' }], structuredContent: {} }));
+    const config = { inputSchema: z.looseObject({}), outputSchema: z.looseObject({}), description: name };
+    server.registerTool(name, config, () => ({ content: [{ type: 'text', text: '{}' }], structuredContent: {} }));
   }
   return server;
 });

@@ -26,10 +26,10 @@ const unique = <T>(items: readonly T[]) => [...new Set(items)];
 /** Faults are named only where there are any. */
 function faultsOf(rows: readonly { title: string; rate: number; median: Lateness }[]): string | undefined {
   const faults = rows.flatMap(({ title, rate, median }) => {
-    const words = (['missing', 'repeated', 'early'] as const)
+    const parts = (['missing', 'repeated', 'early'] as const)
       .filter((fault) => median[fault] > 0)
       .map((fault) => `${count(median[fault])} ${fault}`);
-    return words.length === 0 ? [] : [`${title} at ${count(rate)}/s: ${words.join(', ')} of ${count(median.expected)}`];
+    return parts.length === 0 ? [] : [`${title} at ${count(rate)}/s: ${parts.join(', ')} of ${count(median.expected)}`];
   });
   return faults.length === 0 ? undefined : `${faults.join('; ')}.`;
 }

@@ -18,31 +18,31 @@ const SECRETS = {
 export const { CHRONOS_TOKEN, CHRONOS_ADMIN_TOKEN } = SECRETS;
 
 /** The data: a folder for SQLite, the address of a database for PostgreSQL. */
-export type DataPlace = { folder: string } | { uri: string };
+export type DataLocation = { folder: string } | { uri: string };
 
 export type RunningChronosd = Running & { child: Child; url: string };
 
 /** The environment of a chronosd with all defaults, except required values and `settings`. */
 export function chronosdEnvironment(
   bench: Workbench,
-  place: DataPlace,
+  location: DataLocation,
   settings: Record<string, string> = {},
 ): Record<string, string> {
   return {
     REVEILLE_HOME: bench.folder,
     CHRONOS_PORT: '0',
     CHRONOS_ROUTER_WAKE_URL: bench.sink.url,
-    ...('folder' in place
-      ? { CHRONOS_DATA_DIR: place.folder }
-      : { CHRONOS_POSTGRES_URI: place.uri, CHRONOS_ENROLLMENT: 'tofu' }),
+    ...('folder' in location
+      ? { CHRONOS_DATA_DIR: location.folder }
+      : { CHRONOS_POSTGRES_URI: location.uri, CHRONOS_ENROLLMENT: 'tofu' }),
     ...SECRETS,
     ...settings,
   };
 }
 
 /** The command line of one of Reveille's commands. */
-export function reveille(...words: string[]): string[] {
-  return [PROGRAM, ...words];
+export function reveille(...args: string[]): string[] {
+  return [PROGRAM, ...args];
 }
 
 const READY_LIMIT_MS = 20_000;
@@ -62,12 +62,12 @@ async function untilReady(url: string): Promise<void> {
 /** Starts chronosd; resolves when it accepts requests and dispatches. */
 export async function startChronosd(
   bench: Workbench,
-  place: DataPlace,
+  location: DataLocation,
   settings: Record<string, string> = {},
 ): Promise<RunningChronosd> {
   const profiling = bench.profiles === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${bench.profiles}`];
   const command = [...profiling, ...reveille('chronosd', '--json')];
-  const child = bench.start('chronosd', command, chronosdEnvironment(bench, place, settings));
+  const child = bench.start('chronosd', command, chronosdEnvironment(bench, location, settings));
   const { url } = await child.says<{ url: string }>();
   await untilReady(url);
   return { child, url, pid: child.pid, alive: () => child.running, stop: () => child.stop() };

@@ -86,7 +86,7 @@ async function installCopy(bench: Workbench, template: Database): Promise<Reveil
   const running: Running[] = [];
   return {
     uri: database.uri,
-    place: { uri: database.uri },
+    location: { uri: database.uri },
     load: (series) => addCopies(database, series.map(copiesOf)),
     addPending: (from, until, onProgress) => addCopies(database, [pendingCopies(from, until, Date.now())], onProgress),
     bytes: () => databaseBytes(database),

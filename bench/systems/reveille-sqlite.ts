@@ -103,7 +103,7 @@ async function installCopy(bench: Workbench, template: string): Promise<Reveille
   copyFileSync(join(template, SQLITE_FILE), join(folder, SQLITE_FILE));
   let running: Running | undefined;
   return {
-    place: { folder },
+    location: { folder },
     load: (series) => addCopies(folder, series.map(copiesOf)),
     addPending: (from, until, onProgress) => addCopies(folder, [pendingCopies(from, until, Date.now())], onProgress),
     bytes: async () => statSync(join(folder, SQLITE_FILE)).size,

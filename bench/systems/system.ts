@@ -1,6 +1,6 @@
 /** A system under test: it accepts jobs with a due time and POSTs each to the sink. */
 import type { Series } from '../series.ts';
-import type { DataPlace } from './chronosd.ts';
+import type { DataLocation } from './chronosd.ts';
 
 export type System = {
   /** Name in the JSON. */
@@ -41,7 +41,7 @@ export type Installation = {
 export type ReveilleSystem = Omit<System, 'install'> & { install(): Promise<ReveilleInstallation> };
 
 export type ReveilleInstallation = Installation & {
-  place: DataPlace;
+  location: DataLocation;
   /** Adds alarms that are not due for a day, numbered `from` to `until - 1`; an installation grows step by step. */
   addPending(from: number, until: number, onProgress: (added: number) => void): Promise<void>;
   /** Size of the store on disk, without its log; no process may run on it. */

@@ -41,7 +41,7 @@ export type ConsolesResult = {
 };
 
 /** The users whose alarms fire. */
-const people = (count: number) =>
+const userNames = (count: number) =>
   Array.from({ length: count }, (_, at) => `user-${String(at % OWNERS).padStart(5, '0')}`);
 const WARMUP = { afterMs: 0, spanMs: 2_000, count: 2_000 };
 /** Time until all consoles are connected and idle. */
@@ -63,7 +63,7 @@ async function startRouter(bench: Workbench, chronosUrl: string) {
 type House = Awaited<ReturnType<typeof startRouter>>;
 
 /** One open console: a stream, and a read of the alarms for each change event, one at a time. */
-async function open({ origin, client }: House, chronosUrl: string, user: string, looked: () => void): Promise<void> {
+async function open({ origin, client }: House, chronosUrl: string, user: string, onRead: () => void): Promise<void> {
   const known = await client.users(user);
   const { id, token } = known.length === 0 ? await client.addUser(user, {}) : await client.addUserToken(user, {});
   const { publicKeyHex: alarm_key } = alarmKeyOf(rightsOf(token));
@@ -81,23 +81,23 @@ async function open({ origin, client }: House, chronosUrl: string, user: string,
   if (cookie === undefined || base === undefined) throw new Error(`${user} cannot sign in: ${answer.status}`);
   let isLooking = false;
   let again = false;
-  const look = async (): Promise<void> => {
+  const readPage = async (): Promise<void> => {
     again = isLooking;
     if (isLooking) return;
     isLooking = true;
     const headers = { cookie, 'x-reveille-part': 'main' };
     const page = await fetch(`${origin}${base}alarms`, { headers }).catch(() => undefined);
     await page?.text().catch(() => undefined);
-    if (page?.ok) looked();
+    if (page?.ok) onRead();
     isLooking = false;
-    if (again) setTimeout(() => void look(), 400);
+    if (again) setTimeout(() => void readPage(), 400);
   };
   await new Promise<void>((resolve, reject) => {
     const stream = request(`${origin}${base}live`, { headers: { cookie }, agent: false }, (incoming) => {
       if (incoming.statusCode !== 200) return reject(new Error(`the stream answered ${incoming.statusCode}`));
       incoming.setEncoding('utf8').on('data', (text: string) => {
         if (text.includes('event: hello')) resolve();
-        if (text.includes('data: alarms')) void look();
+        if (text.includes('data: alarms')) void readPage();
       });
       incoming.on('error', () => {});
     });
@@ -118,7 +118,7 @@ async function drain({ bench, plan, reveille: systems }: Context, consoles: numb
     const [chronosd] = running as RunningChronosd[];
     const house = await startRouter(bench, chronosd!.url);
     child = house.child;
-    const all = people(consoles);
+    const all = userNames(consoles);
     for (let at = 0; at < all.length; at += 8)
       await Promise.all(all.slice(at, at + 8).map((user) => open(house, chronosd!.url, user, () => looks++)));
     await pause(0);

@@ -113,8 +113,8 @@ async function measure({ bench, plan }: Context, system: ReveilleSystem, clients
   const { seconds } = plan.creates;
   const installation = await system.install();
   try {
-    const inserts = await bareInserts(installation.place, clients, (work) => countPerSecond(clients, seconds, work));
-    const chronosd = await startChronosd(bench, installation.place, UNBOUNDED);
+    const inserts = await bareInserts(installation.location, clients, (work) => countPerSecond(clients, seconds, work));
+    const chronosd = await startChronosd(bench, installation.location, UNBOUNDED);
     try {
       return { creates: await createsPerSecond(chronosd.url, clients, seconds), inserts };
     } finally {

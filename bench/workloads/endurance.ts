@@ -99,10 +99,10 @@ async function lastingLoad(
   const label = `lasting load of ${figure(rate)} creates and fires per second`;
   progress.step(label);
   const installation = await system.install();
-  const { place } = installation;
-  if (!('folder' in place)) throw new Error('SQLite has no folder');
+  const { location } = installation;
+  if (!('folder' in location)) throw new Error('SQLite has no folder');
   await bench.sink.reset();
-  const chronosd = await startChronosd(bench, place, { ...SETTINGS, ...settings });
+  const chronosd = await startChronosd(bench, location, { ...SETTINGS, ...settings });
   try {
     const creating = await keepCreating(chronosd.url, rate);
     const begin = Date.now() + DELAY_SECONDS * 1000 + 1000;
@@ -112,7 +112,7 @@ async function lastingLoad(
       await Promise.race([pause(until + PATIENCE_MS - Date.now()), creating.done]);
       const { lateness } = await bench.sink.arrivals({ from, until, expected: creating.countDue(from, until) });
       await bench.sink.forget(until);
-      const sizeOf = (suffix: string) => statSync(`${place.folder}/${SQLITE_FILE}${suffix}`).size;
+      const sizeOf = (suffix: string) => statSync(`${location.folder}/${SQLITE_FILE}${suffix}`).size;
       windows.push({
         lateness,
         residentMegabytes: residentMegabytes(chronosd.pid),

@@ -110,7 +110,7 @@ async function measureIdle({ bench, progress, reveille: systems }: Context): Pro
   for (const { name, title, install } of systems) {
     progress.step(`idle: ${title}`, Date.now() + IDLE_MS);
     const installation = await install();
-    const chronosd = await startChronosd(bench, installation.place);
+    const chronosd = await startChronosd(bench, installation.location);
     await new Promise((resolve) => setTimeout(resolve, IDLE_MS));
     found.push({ system: name, title, residentMegabytes: residentMegabytes(chronosd.pid) });
     await chronosd.stop();

@@ -84,7 +84,7 @@ async function timeClaims({ bench }: Context, installation: ReveilleInstallation
   await installation.load([{ number, count: CLAIMABLE, firstDue: Date.now() - 60_000, spanMs: 1_000 }]);
   const probe = bench.start('the claim probe', [
     join(BENCH_FOLDER, 'claim-probe.ts'),
-    JSON.stringify(installation.place),
+    JSON.stringify(installation.location),
   ]);
   const times = await probe.says<ClaimTime>();
   await probe.ended();

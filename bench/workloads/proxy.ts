@@ -50,7 +50,7 @@ const USER = 'bench';
 const CLIENTS = 32;
 const PATH = '/conversations?limit=20';
 
-type Place = { url: string; token?: string | undefined; pid?: number };
+type ProxyAddress = { url: string; token?: string | undefined; pid?: number };
 
 async function startRouter(bench: Workbench) {
   const adminToken = randomSecret();
@@ -72,7 +72,7 @@ async function startRouter(bench: Workbench) {
 }
 
 /** Sends requests over so many connections; `more` says whether there is another one. @returns the duration of each */
-async function send({ url, token }: Place, clients: number, more: () => boolean): Promise<number[]> {
+async function send({ url, token }: ProxyAddress, clients: number, more: () => boolean): Promise<number[]> {
   const pool = new Pool(url, { connections: clients, pipelining: 1 });
   const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
   const took: number[] = [];
@@ -93,12 +93,12 @@ async function send({ url, token }: Place, clients: number, more: () => boolean)
 const times = (count: number) => () => count-- > 0;
 const until = (end: number) => () => performance.now() < end;
 
-async function round(place: Place, calls: number, seconds: number): Promise<Round> {
-  const took = (await send(place, 1, times(calls))).sort((one, other) => one - other);
-  const used = () => (place.pid === undefined ? undefined : processorSeconds(place.pid));
+async function round(address: ProxyAddress, calls: number, seconds: number): Promise<Round> {
+  const took = (await send(address, 1, times(calls))).sort((one, other) => one - other);
+  const used = () => (address.pid === undefined ? undefined : processorSeconds(address.pid));
   const before = used();
   const began = performance.now();
-  const many = await send(place, CLIENTS, until(began + seconds * 1000));
+  const many = await send(address, CLIENTS, until(began + seconds * 1000));
   const perSecond = (many.length * 1000) / (performance.now() - began);
   const after = used();
   const spent = before === undefined || after === undefined ? undefined : after - before;
@@ -107,10 +107,10 @@ async function round(place: Place, calls: number, seconds: number): Promise<Roun
 }
 
 /** From the request to a sleeping machine until its answer. */
-async function wake(place: Place, router: RouterClient): Promise<number> {
+async function wake(address: ProxyAddress, router: RouterClient): Promise<number> {
   await router.suspend(USER);
   await router.restore(USER);
-  const [took] = await send(place, 1, times(1));
+  const [took] = await send(address, 1, times(1));
   return took!;
 }
 
@@ -118,7 +118,7 @@ async function wake(place: Place, router: RouterClient): Promise<number> {
 async function bareStart(bench: Workbench): Promise<number> {
   const began = performance.now();
   const child = bench.start('a bare daemon', [PROGRAM, 'target']);
-  await send(await child.says<Place>(), 1, times(1));
+  await send(await child.says<ProxyAddress>(), 1, times(1));
   const took = performance.now() - began;
   await child.stop();
   return took;
@@ -127,18 +127,18 @@ async function bareStart(bench: Workbench): Promise<number> {
 export async function measureProxy({ bench, plan, progress }: Context): Promise<ProxyResult> {
   const { calls, seconds, wakes } = plan.proxy;
   const target = bench.start('the target', [PROGRAM, 'target']);
-  const direct = await target.says<Place>();
+  const direct = await target.says<ProxyAddress>();
   const proxy = bench.start('the bare proxy', [PROGRAM, 'bare', direct.url]);
-  const bare = { ...(await proxy.says<Place>()), pid: proxy.pid };
+  const bare = { ...(await proxy.says<ProxyAddress>()), pid: proxy.pid };
   const router = await startRouter(bench);
   await router.client.put(USER, { provider: 'http', spec: { url: direct.url } });
-  const places: { readonly [Way in ProxyWay]: Place } = { direct, bare, listener: router.place };
+  const addresses: { readonly [Way in ProxyWay]: ProxyAddress } = { direct, bare, listener: router.place };
   const ways = Object.keys(TITLES) as ProxyWay[];
   const found = new Map<ProxyWay, Round[]>(ways.map((way) => [way, []]));
-  for (const way of ways) await round(places[way], 500, 1);
+  for (const way of ways) await round(addresses[way], 500, 1);
   for (let number = 0; number < plan.rounds; number++) {
     progress.step(`proxy: round ${number + 1} of ${plan.rounds}`);
-    for (const way of rotated(ways, number)) found.get(way)!.push(await round(places[way], calls, seconds));
+    for (const way of rotated(ways, number)) found.get(way)!.push(await round(addresses[way], calls, seconds));
   }
   progress.step('proxy: wake by the first request');
   const command = [process.execPath, PROGRAM, 'target'];

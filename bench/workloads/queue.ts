@@ -9,7 +9,7 @@
  */
 import pg from 'pg';
 import { withClient } from '../databases.ts';
-import { type RunOptions, runOnce, type UnderWay } from '../measure.ts';
+import { type RunInProgress, type RunOptions, runOnce } from '../measure.ts';
 import { dueBefore, endOf } from '../series.ts';
 import type { Lateness } from '../statistics.ts';
 import type { Running, System } from '../systems/system.ts';
@@ -76,7 +76,11 @@ async function holdSnapshot(uri: string): Promise<() => Promise<void>> {
  *
  * @returns when it accepted connections again, epoch ms; for SQLite, when its next process was started
  */
-async function restartStore(bench: Workbench, { store }: System, { installation, running }: UnderWay): Promise<number> {
+async function restartStore(
+  bench: Workbench,
+  { store }: System,
+  { installation, running }: RunInProgress,
+): Promise<number> {
   if (store === 'postgres') {
     await bench.postgres.kill();
     await pause(DOWN_MS);
@@ -98,7 +102,7 @@ async function restartStore(bench: Workbench, { store }: System, { installation,
 }
 
 /** Restarts ended processes until it is stopped. */
-function supervise({ installation, running }: UnderWay) {
+function supervise({ installation, running }: RunInProgress) {
   let stopped = false;
   let processEnded = false;
   const watch = async () => {
@@ -133,12 +137,12 @@ async function measure({ bench, plan, progress }: Context, system: System, scena
   progress.step(label);
   let recovery: { backAt: number; processEnded: boolean } | undefined;
 
-  const holding = async ({ installation, series }: UnderWay) => {
+  const holding = async ({ installation, series }: RunInProgress) => {
     const release = await holdSnapshot(installation.uri!);
     await pause(endOf(series[1]!) - Date.now());
     await release();
   };
-  const restarting = async (under: UnderWay) => {
+  const restarting = async (under: RunInProgress) => {
     const window = under.series[1]!;
     await pause(window.firstDue + window.spanMs / 3 - Date.now());
     // The restart itself kills and starts the process that is the store.

@@ -30,8 +30,8 @@ export function runApart(
     child.once('exit', (code, killedBy) => {
       signal.removeEventListener('abort', end);
       clearTimeout(patience);
-      const broke = `its process ended with ${code ?? killedBy} before it reported an outcome`;
-      resolve(outcome ?? { fault: fault.name, title: fault.title, store, seed, broke });
+      const failure = `its process ended with ${code ?? killedBy} before it reported an outcome`;
+      resolve(outcome ?? { fault: fault.name, title: fault.title, store, seed, broke: failure });
     });
     child.send({ fault: fault.name, store, seed, extent, keep } satisfies CampaignOrder);
   });

@@ -5,8 +5,8 @@ import type { HouseUser } from '../../support/cluster/user.ts';
 import type { CampaignStore } from './stores.ts';
 
 /** The parts that a fault acts on. */
-export type Scene = {
-  house: House;
+export type FaultContext = {
+  installation: House;
   /** Uniform in [0, 1), from the campaign's seed. */
   random: () => number;
   /** Number of earlier strikes. */
@@ -19,7 +19,7 @@ export type Strike = {
   /**
    * When the harm ended, or when it was done if it needs no repair (a kill); the machine's clock, epoch milliseconds.
    */
-  overAt: number;
+  endedAt: number;
 };
 
 export type Extent = {
@@ -45,13 +45,13 @@ export type Fault = {
   /** Additional settings of an alarm. */
   extras?: (user: HouseUser, random: () => number) => Partial<AlarmCreateBody>;
   /** The users that the fault itself affects; it must not affect the others. */
-  troubles?: (user: HouseUser) => boolean;
+  affects?: (user: HouseUser) => boolean;
   /** Its extent in the version of five minutes. */
   short: Extent;
   /** Causes one fault; resolves when it has ended. */
-  strike: (scene: Scene) => Promise<Strike>;
+  strike: (scene: FaultContext) => Promise<Strike>;
   /** Time after the last strike for delays that end by themselves. */
-  finish?: (house: House) => void;
+  finish?: (installation: House) => void;
 };
 
 /** Long enough for one round on the retry ladder. */

@@ -156,10 +156,10 @@ export class Load {
   async #create(user: HouseUser, body: AlarmCreateBody): Promise<string | undefined> {
     const { log, random } = this.#plan;
     const operation = { op: 'create', key: body.idempotency_key ?? null, definition: definitionOf(body) } as const;
-    const impatientMs = random() < GIVEN_UP_SHARE ? Math.round(random() * GIVEN_UP_WITHIN_MS) : undefined;
-    const created = await this.#stubbornly(user, (client, attempt) => {
+    const timeoutMs = random() < GIVEN_UP_SHARE ? Math.round(random() * GIVEN_UP_WITHIN_MS) : undefined;
+    const created = await this.#untilAnswered(user, (client, attempt) => {
       if (attempt > 0) this.repeated++;
-      const signal = attempt === 0 && impatientMs !== undefined ? AbortSignal.timeout(impatientMs) : undefined;
+      const signal = attempt === 0 && timeoutMs !== undefined ? AbortSignal.timeout(timeoutMs) : undefined;
       return log.ask(user.label, operation, () => client.createAlarm(body, { signal }), createdAnswer);
     });
     if (created) this.acknowledged++;
@@ -167,7 +167,7 @@ export class Load {
   }
 
   async #cancel({ user, id }: Acknowledged): Promise<void> {
-    await this.#stubbornly(user, (client) =>
+    await this.#untilAnswered(user, (client) =>
       this.#plan.log.ask(user.label, { op: 'cancel', alarmId: id }, () => client.cancelAlarm(id), viewAnswer),
     );
   }
@@ -197,7 +197,7 @@ export class Load {
   }
 
   /** Asks one replica after the other until one succeeds. */
-  async #stubbornly<T>(
+  async #untilAnswered<T>(
     user: HouseUser,
     ask: (client: ChronosClient, attempt: number) => Promise<T>,
   ): Promise<T | undefined> {

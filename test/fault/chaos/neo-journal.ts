@@ -35,8 +35,8 @@ async function turnsOf(get: NeoGet): Promise<string[]> {
  *
  * @returns sentences about turns that did not end well
  */
-export function journalNeo(house: House, user: NeoUser, log: ReceiverRecorder): Promise<string[]> {
-  return house.readNeo(user, async (get) => {
+export function journalNeo(installation: House, user: NeoUser, log: ReceiverRecorder): Promise<string[]> {
+  return installation.readNeo(user, async (get) => {
     const violations: string[] = [];
     let turns: string[] = [];
     const haveEnded = async () => {

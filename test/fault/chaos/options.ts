@@ -94,8 +94,8 @@ export function parseOptions(argv: readonly string[]): Options | 'help' {
     FAULTS.map(({ name }) => name),
   );
   const faults = FAULTS.filter(({ name }) => names.includes(name));
-  const wide = values.short ? SHORT : LONG;
-  const minutes = numberOption('minutes', values.minutes, wide.minutes);
+  const defaults = values.short ? SHORT : LONG;
+  const minutes = numberOption('minutes', values.minutes, defaults.minutes);
   const rounds = numberOption('rounds', values.rounds, LONG.rounds);
   const { recoveringMs, drainMs } = LONG;
   const long: Extent = { strikes: rounds, strikingMs: minutes * MINUTE_MS, recoveringMs, drainMs };
@@ -104,7 +104,7 @@ export function parseOptions(argv: readonly string[]): Options | 'help' {
   return {
     jobs,
     seed: numberOption('seed', values.seed, Date.now() % 2 ** 31),
-    lanes: numberOption('lanes', values.lanes, wide.lanes),
+    lanes: numberOption('lanes', values.lanes, defaults.lanes),
     deadlineMs: minutes * MINUTE_MS,
     json: values.json,
     keep: values.keep,

@@ -69,11 +69,11 @@ export function waitsOf({ alarms, attempts, occurrences, readAt }: Ledger, clock
  * @param next when the next fault began: later due times belong to that one
  */
 export function recoveryMs(waits: readonly Wait[], since: number, next = Number.POSITIVE_INFINITY): number {
-  let over = since;
+  let recoveredAt = since;
   const overdue = waits.filter(({ from, until }) => from < next && until - from >= NOTICEABLE_MS);
   for (const { from, until } of overdue.sort((one, other) => one.from - other.from)) {
-    if (from > over) break;
-    over = Math.max(over, until);
+    if (from > recoveredAt) break;
+    recoveredAt = Math.max(recoveredAt, until);
   }
-  return over - since;
+  return recoveredAt - since;
 }

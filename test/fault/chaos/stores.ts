@@ -33,7 +33,7 @@ async function startCitus(): Promise<CitusCluster> {
 }
 
 /** The settings of an installation on it. */
-export function houseOn(store: CampaignStore): Pick<HousePlan, 'store' | 'replicas' | 'engine'> {
+export function installationConfig(store: CampaignStore): Pick<HousePlan, 'store' | 'replicas' | 'engine'> {
   if (store === 'sqlite') return { store, replicas: 1 };
   if (store === 'patroni') return { store: 'postgres', replicas: 2, engine: () => PatroniCluster.start('hosts') };
   if (store === 'citus') return { store: 'postgres', replicas: 2, engine: startCitus };

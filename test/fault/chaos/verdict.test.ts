@@ -34,11 +34,11 @@ test('a campaign with manipulated alarms reports the violations and keeps its lo
     title: 'somebody at the database',
     stores: ['sqlite'],
     short: extent,
-    async strike({ house }) {
+    async strike({ installation }) {
       // For some of them, the clients later cancel the alarm themselves, and nothing is lost.
-      await take(house.sqlitePath, 8, `DELETE FROM owed WHERE ${ONE_OWED}`);
-      await take(house.sqlitePath, 1, `UPDATE owed SET fence = fence + 7 WHERE ${ONE_OWED}`);
-      return { what: 'an alarm and a fence', overAt: Date.now() };
+      await take(installation.sqlitePath, 8, `DELETE FROM owed WHERE ${ONE_OWED}`);
+      await take(installation.sqlitePath, 1, `UPDATE owed SET fence = fence + 7 WHERE ${ONE_OWED}`);
+      return { what: 'an alarm and a fence', endedAt: Date.now() };
     },
   };
   const outcome = await runCampaign({ fault: tampering, store: 'sqlite', seed: 1, extent });

@@ -5,7 +5,7 @@
 import type { Alarm, Attempt, Occurrence } from '../../../src/chronos/alarm/alarm.ts';
 import { ownerOf } from '../../../src/wire/did.ts';
 import type { Call, Definition, History, Operation, Turn, Wake } from './history.ts';
-import { type LeaseStory, leaseStory } from './lease-story.ts';
+import { type LeaseHistory, leaseHistory } from './lease-history.ts';
 import type { Window } from './matching.ts';
 
 /** A call with the kind of its operation known. */
@@ -65,7 +65,7 @@ export type Evidence = {
   /** A trigger with a lost answer may have made it, and there is no audit to show it. */
   mayBeTriggered(fireId: string): boolean;
   /** `undefined` without an audit. */
-  leases: LeaseStory | undefined;
+  leases: LeaseHistory | undefined;
 };
 
 /** How long after its sender gave up a request may still be carried out. */
@@ -163,15 +163,15 @@ function attribute(
       else unexplained.push(row);
       continue;
     }
-    const place = keyless.findIndex(
+    const index = keyless.findIndex(
       ({ user, operation: { definition } }) =>
         ownerOf(user) === row.owner &&
         definition.message === row.wakeMessage &&
         definition.kind === row.kind &&
         definition.payload === row.payload,
     );
-    if (place < 0) unexplained.push(row);
-    else for (const call of keyless.splice(place, 1)) add(row.id, call);
+    if (index < 0) unexplained.push(row);
+    else for (const call of keyless.splice(index, 1)) add(row.id, call);
   }
   return { byAlarm, unexplained };
 }
@@ -214,7 +214,7 @@ export function gatherEvidence(history: History): Evidence {
   const wakesByFire = groupBy(receiver.wakes, ({ fireId }) => fireId);
   const wakesByAlarm = groupBy(receiver.wakes, ({ fireId }) => alarmIdOf(fireId));
   const turnsByFire = groupBy(receiver.turns ?? [], ({ fireId }) => fireId);
-  const leases = database.audit === null ? undefined : leaseStory(database.audit);
+  const leases = database.audit === null ? undefined : leaseHistory(database.audit);
 
   const recordOf = (id: string): AlarmRecord => ({
     row: rows.get(id),

@@ -5,8 +5,8 @@ import type { History } from './history.ts';
 import { attemptsWithinPolicy } from './invariants/attempts.ts';
 import { nothingAfterCancel } from './invariants/cancelled.ts';
 import { oneAlarmPerCreate } from './invariants/creates.ts';
-import { staleHolderPowerless } from './invariants/fencing.ts';
-import { strangersKeptOut } from './invariants/intrusion.ts';
+import { staleHolderChangesNothing } from './invariants/fencing.ts';
+import { otherUsersDenied } from './invariants/intrusion.ts';
 import { keptPromises } from './invariants/kept.ts';
 import { neverEarly } from './invariants/punctual.ts';
 import { queueDrains } from './invariants/queue.ts';
@@ -20,8 +20,8 @@ const INVARIANTS: readonly Invariant[] = [
   oneTurnEach,
   oneAlarmPerCreate,
   seriesOnTarget,
-  staleHolderPowerless,
-  strangersKeptOut,
+  staleHolderChangesNothing,
+  otherUsersDenied,
   queueDrains,
   attemptsWithinPolicy,
 ];

@@ -8,16 +8,16 @@ const fits = ({ from, until }: Window, point: number) => from <= point && point 
 /** The largest number of windows that can have their own point, by augmenting paths (after Kuhn). */
 function mostByTrying(windows: readonly Window[], points: readonly number[]): number {
   const windowOf = new Map<number, number>();
-  const place = (window: number, tried: Set<number>): boolean =>
+  const assign = (window: number, tried: Set<number>): boolean =>
     points.some((point, index) => {
       if (tried.has(index) || !fits(windows[window]!, point)) return false;
       tried.add(index);
       const holder = windowOf.get(index);
-      if (holder !== undefined && !place(holder, tried)) return false;
+      if (holder !== undefined && !assign(holder, tried)) return false;
       windowOf.set(index, window);
       return true;
     });
-  return windows.filter((_, window) => place(window, new Set())).length;
+  return windows.filter((_, window) => assign(window, new Set())).length;
 }
 
 const instants = fc.integer({ min: 0, max: 30 });

@@ -37,8 +37,8 @@ export function matchWindows(windows: readonly Window[], points: readonly number
 
   function insert(line: number[], window: number): void {
     const { until } = windows[window]!;
-    let place = line.length;
-    while (place > 0 && windows[line[place - 1]!]!.until < until) place--;
-    line.splice(place, 0, window);
+    let position = line.length;
+    while (position > 0 && windows[line[position - 1]!]!.until < until) position--;
+    line.splice(position, 0, window);
   }
 }

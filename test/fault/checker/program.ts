@@ -80,9 +80,9 @@ function optionsOf(argv: string[]) {
 }
 
 /** The outputs: one for the verdict, one for errors of the call. */
-export type Voices = { say(text: string): void; complain(text: string): void };
+export type Output = { say(text: string): void; complain(text: string): void };
 
-async function verdictOf(argv: string[], { say }: Voices): Promise<number> {
+async function verdictOf(argv: string[], { say }: Output): Promise<number> {
   const options = optionsOf(argv);
   if (!options) {
     say(USAGE);
@@ -100,18 +100,18 @@ async function verdictOf(argv: string[], { say }: Voices): Promise<number> {
 }
 
 /** The caller can correct invalid options and unreadable logs; any other error is a defect, and is thrown. */
-function isCallers(thrown: unknown): thrown is Error {
+function isCallerError(thrown: unknown): thrown is Error {
   if (thrown instanceof ReveilleError) return thrown.code === 'invalid_request';
   return thrown instanceof Error && 'code' in thrown && String(thrown.code).startsWith('ERR_PARSE_ARGS');
 }
 
 /** @returns the exit code */
-export async function runVerdict(argv: string[], voices: Voices): Promise<number> {
+export async function runVerdict(argv: string[], output: Output): Promise<number> {
   try {
-    return await verdictOf(argv, voices);
+    return await verdictOf(argv, output);
   } catch (thrown) {
-    if (!isCallers(thrown)) throw thrown;
-    voices.complain(`${thrown.message}\n\n${USAGE.split('\n')[0]} (--help says more)`);
+    if (!isCallerError(thrown)) throw thrown;
+    output.complain(`${thrown.message}\n\n${USAGE.split('\n')[0]} (--help says more)`);
     return 2;
   }
 }

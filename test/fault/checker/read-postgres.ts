@@ -3,7 +3,7 @@ import pg from 'pg';
 import { parseAddress } from '../../../src/chronos/store/postgres/address.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import type { AuditEntry } from './history.ts';
-import { noStore, QUERIES, type Snapshot, type TableQuery, unreadable } from './snapshot.ts';
+import { notAStore, QUERIES, type Snapshot, type TableQuery, unreadable } from './snapshot.ts';
 
 const TABLES = ['alarms', 'occurrences', 'fire_attempts'];
 const CONNECT_LIMIT_MS = 10_000;
@@ -37,7 +37,7 @@ async function readAll(client: pg.Client, name: string): Promise<Snapshot> {
   );
   const { now, known } = rows[0]!;
   const missing = TABLES.filter((table) => !known.includes(table));
-  if (missing.length > 0) throw noStore(name, missing);
+  if (missing.length > 0) throw notAStore(name, missing);
   const snapshot: Snapshot = {
     now,
     alarms: await rowsOf(client, QUERIES.alarms),

@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import type { AuditEntry } from './history.ts';
-import { noStore, QUERIES, type Snapshot, type TableQuery, unreadable } from './snapshot.ts';
+import { notAStore, QUERIES, type Snapshot, type TableQuery, unreadable } from './snapshot.ts';
 
 const TABLES = ['alarms', 'alarm_texts', 'occurrences', 'fire_attempts'];
 
@@ -39,7 +39,7 @@ export function readSqlite(path: string): Snapshot {
     db.exec('BEGIN');
     const tables = tablesOf(db);
     const missing = TABLES.filter((table) => !tables.has(table));
-    if (missing.length > 0) throw noStore(path, missing);
+    if (missing.length > 0) throw notAStore(path, missing);
     return {
       now: systemClock.now(),
       alarms: rowsOf(db, QUERIES.alarms),

@@ -40,7 +40,7 @@ export function unreadable(name: string, what: string, cause?: unknown): Reveill
 }
 
 /** One sentence about a database of another program. */
-export function noStore(name: string, missing: readonly string[], cause?: unknown): ReveilleError {
+export function notAStore(name: string, missing: readonly string[], cause?: unknown): ReveilleError {
   return unreadable(
     name,
     `is not a chronos store: it lacks ${missing.join(', ')}; name the chronos.db of a data folder, or chronosd's database URI`,

@@ -7,11 +7,11 @@ import type { Window } from './matching.ts';
 /** One time of a schedule. The occurrence may be set for any time from `at` up to `spreadMs` later (jitter). */
 export type Target = { at: number; spreadMs: number };
 
-const walls = new Map<string, WallDays>();
+const wallClocks = new Map<string, WallDays>();
 
-function wallOf(timezone: string): WallDays {
-  const known = walls.get(timezone) ?? wallDaysOf(timezone);
-  walls.set(timezone, known);
+function wallClockOf(timezone: string): WallDays {
+  const known = wallClocks.get(timezone) ?? wallDaysOf(timezone);
+  wallClocks.set(timezone, known);
   return known;
 }
 
@@ -42,7 +42,7 @@ function instantsOf(expression: string, timezone: string, anchor: number, until:
   if (interval === undefined) {
     const text = expression.trim();
     const known = text.startsWith('@') ? text.toLowerCase() : text;
-    return oracleOf(known, wallOf(timezone)).between(anchor, until);
+    return oracleOf(known, wallClockOf(timezone)).between(anchor, until);
   }
   const count = Math.max(0, Math.floor((until - anchor) / interval));
   return Array.from({ length: count }, (_, index) => anchor + (index + 1) * interval);

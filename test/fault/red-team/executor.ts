@@ -30,7 +30,7 @@ export type State = {
 type Envelope = { readonly kind: string; readonly body: Record<string, unknown> };
 
 /** Statuses in which an intent waits for an external action. */
-const AT_REST = new Set(['awaiting_approval', 'completed', 'failed', 'denied', 'cancelled', 'unknown']);
+const WAITING_STATUSES = new Set(['awaiting_approval', 'completed', 'failed', 'denied', 'cancelled', 'unknown']);
 
 export async function executorUnderAttack(t: TestContext, modelUrl: string) {
   const folder = mkdtempSync(join(tmpdir(), 'reveille-red-team-'));
@@ -62,7 +62,7 @@ export async function executorUnderAttack(t: TestContext, modelUrl: string) {
     return { status: response.status, data };
   }
 
-  async function fine<T>(user: string, route: string, body?: object): Promise<T> {
+  async function ok<T>(user: string, route: string, body?: object): Promise<T> {
     const { status, data } = await ask(user, route, body);
     assert.ok(status < 300, `${route}: ${status} ${JSON.stringify(data)}`);
     return data as T;
@@ -70,7 +70,7 @@ export async function executorUnderAttack(t: TestContext, modelUrl: string) {
 
   return {
     submit: async (user: string, request: object) =>
-      (await fine<{ intent_id: string }>(user, '/messages/async', request)).intent_id,
+      (await ok<{ intent_id: string }>(user, '/messages/async', request)).intent_id,
     /** The same for the text of a body; `undefined` when it is refused. */
     async submitText(user: string, body: string): Promise<string | undefined> {
       const { status, data } = await ask(user, '/messages/async', body);
@@ -80,17 +80,17 @@ export async function executorUnderAttack(t: TestContext, modelUrl: string) {
     /** Waits until the intent needs an external action. */
     atRest: (user: string, intentId: string): Promise<State> =>
       eventually('the intent waits', async () => {
-        const state = await fine<State>(user, `/messages/async/${intentId}`);
-        return (AT_REST.has(state.status) || state.clarify !== undefined) && state;
+        const state = await ok<State>(user, `/messages/async/${intentId}`);
+        return (WAITING_STATUSES.has(state.status) || state.clarify !== undefined) && state;
       }),
     gates: async (user: string, intentId: string) =>
-      (await fine<{ pending: Gate[] }>(user, `/intents/${intentId}/gates`)).pending,
+      (await ok<{ pending: Gate[] }>(user, `/intents/${intentId}/gates`)).pending,
     receipt: async (user: string, intentId: string) =>
-      (await fine<{ envelopes: Envelope[] }>(user, `/intents/${intentId}/receipt`)).envelopes,
+      (await ok<{ envelopes: Envelope[] }>(user, `/intents/${intentId}/receipt`)).envelopes,
     /** Signed by the user's approver. @returns the HTTP status */
-    async answer(user: string, intentId: string, nodeId: string, said: Partial<GateAnswer>): Promise<number> {
+    async answer(user: string, intentId: string, nodeId: string, reply: Partial<GateAnswer>): Promise<number> {
       const { url } = executor;
-      const answer = await signedAnswer({ url, token: TOKEN }, user, intentId, nodeId, said);
+      const answer = await signedAnswer({ url, token: TOKEN }, user, intentId, nodeId, reply);
       return (await ask(user, `/intents/${intentId}/gates/${nodeId}/answer`, answer)).status;
     },
     /** An answer, sent unchanged. @returns the HTTP status */

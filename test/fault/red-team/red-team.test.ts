@@ -83,8 +83,8 @@ async function attack(executor: Executor, input: HostileInput, user: string): Pr
     const [gate] = gates as [Gate];
     assertShowsCall(gate, id);
     assert.deepEqual(gate.call.args, { ...wants?.[0], idempotency_key: `${intentId}.${gate.node_id}` }, id);
-    const said = (context ?? []).some(({ from }) => from === 'tool') && !input.prose.includes(wants?.[0]?.to ?? '');
-    if (said) assert.match(gate.question, /\/to = "bob": from what a TOOL said/, id);
+    const reply = (context ?? []).some(({ from }) => from === 'tool') && !input.prose.includes(wants?.[0]?.to ?? '');
+    if (reply) assert.match(gate.question, /\/to = "bob": from what a TOOL said/, id);
     await forge(executor, user, intentId, gate);
     assert.deepEqual(await executor.gates(user, intentId), gates, `${id}: the question is still open`);
     assert.equal(await executor.answer(user, intentId, gate.node_id, { approved: false }), 200, id);

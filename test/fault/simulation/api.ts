@@ -26,17 +26,17 @@ export class Api {
    * @returns the text of `data`
    * @throws ReveilleError chronosd's own, or `unavailable` without an answer
    */
-  async ask(method: string, path: string, body?: string): Promise<string> {
+  async request(method: string, path: string, body?: string): Promise<string> {
     const answer = await this.#exchange(method, path, body);
     if (!answer) throw new ReveilleError('unavailable', 'chronosd did not answer');
     return openEnvelope(answer.text, answer.status, 'chronosd').text;
   }
 
   /** The same, repeated until there is an answer. */
-  async askStubbornly(method: string, path: string): Promise<string> {
+  async requestUntilAnswered(method: string, path: string): Promise<string> {
     for (;;) {
       try {
-        return await this.ask(method, path);
+        return await this.request(method, path);
       } catch (error) {
         if (!leavesOpen(error)) throw error;
         await this.#world.pause(500);

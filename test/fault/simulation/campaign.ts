@@ -39,7 +39,7 @@ async function work(campaign: Campaign, take: () => number | undefined): Promise
     const worker = new Worker(new URL('./worker.ts', import.meta.url), { workerData });
     try {
       while (seed !== undefined) {
-        const report: Report = await live(worker, seed);
+        const report: Report = await runSeed(worker, seed);
         if ('outcome' in report) campaign.onOutcome(report.outcome);
         else campaign.onFailure(seed, report.error);
         seed = take();
@@ -53,7 +53,7 @@ async function work(campaign: Campaign, take: () => number | undefined): Promise
   }
 }
 
-function live(worker: Worker, seed: number): Promise<Report> {
+function runSeed(worker: Worker, seed: number): Promise<Report> {
   return new Promise((resolve, reject) => {
     const silence = setTimeout(
       () => settle(() => reject(new Error(`no end after ${SILENCE_MS / 1000} s`))),

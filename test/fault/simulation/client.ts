@@ -100,13 +100,13 @@ export class Client {
   }
 
   /** Lists all its alarms, page by page, and cancels the endless series. */
-  async tidyUp(): Promise<void> {
+  async cancelAll(): Promise<void> {
     this.#busy++;
     try {
       const alarms = await this.#listAll();
       this.listed = alarms.map(({ id }) => id);
       for (const { id, kind, status } of alarms) {
-        if (kind === 'cron' && status === 'active') await this.#cancelStubbornly(id);
+        if (kind === 'cron' && status === 'active') await this.#cancelUntilAnswered(id);
       }
     } finally {
       this.#busy--;
@@ -118,7 +118,7 @@ export class Client {
     let cursor = '';
     do {
       const query = `limit=${this.#dice.whole(1, 30)}${cursor && `&cursor=${cursor}`}`;
-      const page = JSON.parse(await this.#api.askStubbornly('GET', `/v1/alarms?${query}`)) as AlarmPage;
+      const page = JSON.parse(await this.#api.requestUntilAnswered('GET', `/v1/alarms?${query}`)) as AlarmPage;
       found.push(...page.alarms);
       cursor = page.next_cursor ?? '';
     } while (cursor !== '');
@@ -144,7 +144,7 @@ export class Client {
       case 'flock':
         return Promise.allSettled(this.#author.flock(now).map((body) => this.#create(body)));
       case 'list':
-        return this.#api.ask('GET', `/v1/alarms?limit=${this.#dice.whole(1, 20)}`);
+        return this.#api.request('GET', `/v1/alarms?limit=${this.#dice.whole(1, 20)}`);
       case 'intrude':
         return this.#intrude();
     }
@@ -158,7 +158,7 @@ export class Client {
           viewAnswer,
         );
       case 'fires':
-        return this.#api.ask('GET', `/v1/alarms/${alarm.id}/fires?limit=${this.#dice.whole(1, 20)}`);
+        return this.#api.request('GET', `/v1/alarms/${alarm.id}/fires?limit=${this.#dice.whole(1, 20)}`);
       case 'edit':
         return this.#edit(alarm, this.#author.edit(alarm.kind, now));
       default:
@@ -169,8 +169,8 @@ export class Client {
   /** One of the known alarms: one that is about to fire or is overdue, or any one, newer ones more often. */
   #pick(): Known | undefined {
     const now = this.#world.outsideNow();
-    const ringing = this.#known.filter(({ dueAt }) => dueAt > now - JUST_NOW_MS && dueAt < now + SOON_MS);
-    if (ringing.length > 0 && this.#dice.chance(0.4)) return this.#dice.pick(ringing);
+    const firing = this.#known.filter(({ dueAt }) => dueAt > now - JUST_NOW_MS && dueAt < now + SOON_MS);
+    if (firing.length > 0 && this.#dice.chance(0.4)) return this.#dice.pick(firing);
     const count = this.#known.length;
     return this.#known[Math.floor(count * (1 - this.#dice.next() ** 2))];
   }
@@ -181,7 +181,7 @@ export class Client {
       try {
         const { id, next_fire_at } = await this.#recorded(
           operation,
-          async () => JSON.parse(await this.#api.ask('POST', '/v1/alarms', encodeJson(body))) as AlarmCreated,
+          async () => JSON.parse(await this.#api.request('POST', '/v1/alarms', encodeJson(body))) as AlarmCreated,
           createdAnswer,
         );
         if (!this.#known.some((known) => known.id === id))
@@ -203,7 +203,7 @@ export class Client {
     if (view.status === 'cancelled') this.#world.watch.cancelled(alarmId, view.in_flight);
   }
 
-  async #cancelStubbornly(alarmId: string): Promise<void> {
+  async #cancelUntilAnswered(alarmId: string): Promise<void> {
     for (;;) {
       try {
         return await this.#perform('cancel', alarmId);
@@ -240,13 +240,13 @@ export class Client {
     ] as [string, string, string, string?][]);
     await this.#recorded(
       { op: 'intrude', alarmId: id, action },
-      () => this.#api.ask(method, path, body),
+      () => this.#api.request(method, path, body),
       (text) => ({ answer: 'acknowledged', revealed: text }),
     );
   }
 
   /** Runs a call and logs the request and its outcome. */
-  async #recorded<T>(operation: Operation, run: () => Promise<T>, told: (value: T) => Answer): Promise<T> {
+  async #recorded<T>(operation: Operation, run: () => Promise<T>, answerText: (value: T) => Answer): Promise<T> {
     const { trace, recorder } = this.#world;
     const answered = recorder.invoke(this.owner, operation, this.#world.outsideNow());
     const about = 'alarmId' in operation ? operation.alarmId : (operation.key ?? '');
@@ -254,7 +254,7 @@ export class Client {
     let answer: Answer | undefined;
     try {
       const value = await run();
-      answer = told(value);
+      answer = answerText(value);
       return value;
     } catch (error) {
       answer = failedAnswer(error);
@@ -268,7 +268,7 @@ export class Client {
   }
 
   async #view(method: string, path: string, body?: string): Promise<AlarmView | TriggeredAlarm> {
-    return parseJsonObject(await this.#api.ask(method, path, body), RAW_ALARM_FIELDS) as AlarmView | TriggeredAlarm;
+    return parseJsonObject(await this.#api.request(method, path, body), RAW_ALARM_FIELDS) as AlarmView | TriggeredAlarm;
   }
 }
 

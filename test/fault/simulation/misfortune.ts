@@ -15,7 +15,7 @@ const HOUR = 3_600 * SECOND;
 export class Misfortunes {
   readonly #world: World;
   readonly #dice: Dice;
-  #over = false;
+  #hasEnded = false;
   /** Waits for the next claim, or for the next delivery that begins: faults near them are the most critical. */
   #ambush: { at: 'claim' | 'begin'; strike: (replica: Replica) => void } | undefined;
   /** Current offset of a single machine's wall clock, and its largest offset in either direction. */
@@ -42,7 +42,7 @@ export class Misfortunes {
       this.#ambush = undefined;
       // Sometimes before the claim's answer arrives, sometimes before the wake's.
       timeline.after(this.#dice.magnitude(0.01, 300), () => {
-        if (!this.#over) ambush.strike(replica);
+        if (!this.#hasEnded) ambush.strike(replica);
       });
     };
     watch.onClaim = (process) => spring('claim', process);
@@ -54,7 +54,7 @@ export class Misfortunes {
 
   /** Ends all faults and repairs what is broken. */
   async end(): Promise<void> {
-    this.#over = true;
+    this.#hasEnded = true;
     const { weather, router, replicas, trace } = this.#world;
     trace.note('world', 'is healed');
     weather.clear();
@@ -71,13 +71,13 @@ export class Misfortunes {
     const { scenario, weather } = this.#world;
     for (;;) {
       await this.#world.pause(-Math.log(1 - this.#dice.next()) * scenario.everyMs[kind]);
-      if (this.#over) return;
-      if (this.#befall(kind)) weather.count(kind);
+      if (this.#hasEnded) return;
+      if (this.#schedule(kind)) weather.count(kind);
     }
   }
 
   /** Returns whether it had an effect. */
-  #befall(kind: Misfortune): boolean {
+  #schedule(kind: Misfortune): boolean {
     switch (kind) {
       case 'crash':
         return this.#now((replica) => this.#crash(replica));
@@ -138,8 +138,8 @@ export class Misfortunes {
 
   #outage(): boolean {
     const { weather, replicas, timeline, trace } = this.#world;
-    const everybody = this.#dice.chance(0.5);
-    const hit = replicas.flatMap((_, index) => (everybody || this.#dice.chance(0.5) ? [index] : []));
+    const all = this.#dice.chance(0.5);
+    const hit = replicas.flatMap((_, index) => (all || this.#dice.chance(0.5) ? [index] : []));
     const kind = this.#dice.pick(['refused', 'refused', 'hung', 'lost'] as const);
     weather.begin({ kind, replicas: new Set(hit) });
     trace.note('store', `outage (${kind})`, hit.join(' '));

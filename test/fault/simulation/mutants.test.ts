@@ -42,13 +42,13 @@ describe('a simulation finds', () => {
 
   for (const [name, mutant] of Object.entries(MUTANTS)) {
     test(`${name}: ${mutant.defect}`, async (t) => {
-      let lived = 0;
+      let runs = 0;
       for (const seed of seeds(name)) {
         if (mutant.shows && !mutant.shows(drawScenario(seed))) continue;
-        if (++lived > PATIENCE) break;
+        if (++runs > PATIENCE) break;
         const { violations } = await simulate({ seed, mutant });
         if (violations.length === 0) continue;
-        t.diagnostic(`world ${lived}, seed ${seed}: ${violations[0]}`);
+        t.diagnostic(`world ${runs}, seed ${seed}: ${violations[0]}`);
         return;
       }
       assert.fail(`not found in ${PATIENCE} worlds`);

@@ -9,7 +9,7 @@ import type { World } from './world.ts';
 
 const MINUTE = 60_000;
 /** Time between healing and the final cancels: series continue normally. */
-const UNTIDIED_MS = MINUTE;
+const BEFORE_CANCELS_MS = MINUTE;
 /** Interval of the checks of the database: short during the recovery, then longer. */
 const OFTEN_MS = 5_000;
 const SELDOM_MS = 20_000;
@@ -31,18 +31,18 @@ export async function recover(world: World, jumpMs: number): Promise<void> {
   const { timeline, clients, replicas, watch, durable, scenario } = world;
   const healedAt = timeline.now;
   // An alarm set at the largest forward offset may wait until the largest backward offset has passed.
-  const until = healedAt + UNTIDIED_MS + LIMIT_MS + jumpMs;
+  const until = healedAt + BEFORE_CANCELS_MS + LIMIT_MS + jumpMs;
   const isIdle = () => clients.every((client) => client.isIdle);
-  let tidied = false;
+  let cancelled = false;
   while (timeline.now < until) {
     await timeline.runUntil(timeline.now + (timeline.now < healedAt + OFTEN_FOR_MS ? OFTEN_MS : SELDOM_MS));
     const states = await readStates(durable.store, scenario.owners);
     watch.checkStates(states);
     if (timeline.now > healedAt + OVERDUE_LIMIT_MS + OFTEN_MS && checkOverdue(world, states)) return;
-    if (!tidied && timeline.now >= healedAt + UNTIDIED_MS && isIdle()) {
-      tidied = true;
-      for (const client of clients) void client.tidyUp();
-    } else if (tidied && isIdle()) {
+    if (!cancelled && timeline.now >= healedAt + BEFORE_CANCELS_MS && isIdle()) {
+      cancelled = true;
+      for (const client of clients) void client.cancelAll();
+    } else if (cancelled && isIdle()) {
       if (!states.some(({ occurrences }) => occurrences.some(isOwed))) return;
       // The rest is waiting; one replica can do it alone.
       for (const replica of replicas.slice(1)) replica.drain();

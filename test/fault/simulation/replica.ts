@@ -30,10 +30,10 @@ const DRAIN_MS = 10_000;
 /** Polling interval of a draining process for the end of its requests. */
 const REQUESTS_MS = 100;
 /** A drained process is observed for this long before it ends: it must not act any more. */
-const AFTERGLOW_MS = 5_000;
+const OBSERVED_AFTER_DRAIN_MS = 5_000;
 
 /** One process of a replica. */
-type Life = {
+type ProcessRun = {
   process: Process;
   /** Set once the store is open. */
   served?: { app: HttpApp; dispatcher: Dispatcher; store: AlarmStore; closeClock: () => Promise<void> };
@@ -49,7 +49,7 @@ export class Replica {
   readonly #index: number;
   readonly plan: ReplicaPlan;
   readonly machine: Machine;
-  #life: Life | undefined;
+  #life: ProcessRun | undefined;
   #lives = 0;
 
   constructor(world: World, index: number, plan: ReplicaPlan) {
@@ -79,7 +79,7 @@ export class Replica {
     const { timeline, dice, trace } = this.#world;
     const name = `chronosd-${this.#index}.${this.#lives}`;
     const process = new Process(name, this.machine, timeline, dice.fork(name));
-    const life: Life = { process, draining: false, requests: new Set() };
+    const life: ProcessRun = { process, draining: false, requests: new Set() };
     this.#life = life;
     trace.note(name, 'starts');
     this.#open(life).catch((error: Error) => this.#world.watch.violation(`${name} could not start: ${error.message}`));
@@ -146,7 +146,7 @@ export class Replica {
     });
   }
 
-  async #serve({ served, draining }: Life, { method, path, principal, body }: ApiRequest): Promise<ApiAnswer> {
+  async #serve({ served, draining }: ProcessRun, { method, path, principal, body }: ApiRequest): Promise<ApiAnswer> {
     if (!served || draining) return { status: 503, text: '' };
     const headers: Record<string, string> = { [PRINCIPAL_HEADER]: principal };
     const response = await served.app.fetch(
@@ -158,7 +158,7 @@ export class Replica {
     return { status: response.status, text: await this.#world.timeline.during(response.text()) };
   }
 
-  async #open(life: Life): Promise<void> {
+  async #open(life: ProcessRun): Promise<void> {
     const { process } = life;
     const { scenario, log, weather, dice, timeline, router, watch, mutant, databaseNow } = this.#world;
     const link = linkStore({
@@ -262,7 +262,7 @@ export class Replica {
   }
 
   /** Closes like the daemon: stops claiming, finishes running work, then closes the store. */
-  async #drain(life: Life): Promise<void> {
+  async #drain(life: ProcessRun): Promise<void> {
     const { process, served } = life;
     if (!served) return this.#end(life);
     const { watch, timeline } = this.#world;
@@ -271,13 +271,13 @@ export class Replica {
     while (life.requests.size > 0) await wait(process.clock, REQUESTS_MS);
     await served.store.close();
     await served.closeClock();
-    await wait(process.clock, AFTERGLOW_MS);
+    await wait(process.clock, OBSERVED_AFTER_DRAIN_MS);
     this.#world.trace.note(process.name, 'has drained', (timeline.now - began).toFixed(0));
     if (served.dispatcher.inFlight > 0) watch.violation(`${process.name} has drained and still delivers`);
     this.#end(life);
   }
 
-  #end(life: Life): void {
+  #end(life: ProcessRun): void {
     life.process.kill();
     this.#world.watch.died(life.process);
     for (const lost of [...life.requests]) lost();

@@ -50,7 +50,7 @@ describe('chronos keeps its promises in worlds with every kind of fault', () => 
 
   test('rare events have occurred in some of them', (t) => {
     t.diagnostic(summarize(figures));
-    const unseen = RARITIES.filter((what) => !figures.sights.get(what));
+    const unseen = RARITIES.filter((what) => !figures.rareEvents.get(what));
     assert.deepEqual(unseen, []);
   });
 });

@@ -27,7 +27,7 @@ export type Outcome = {
   /** Number of faults of each kind. */
   faults: Record<string, number>;
   /** Number of rare events of each kind. */
-  sights: Record<string, number>;
+  rareEvents: Record<string, number>;
 };
 
 /** A drain may take its limit and the time to give up, and is observed for some more seconds. */
@@ -77,7 +77,7 @@ export async function simulate({ seed, mutant, onLine }: SimulationOptions): Pro
       turns: router.turns,
       duplicates: router.duplicates,
       faults: Object.fromEntries(weather.counts),
-      sights: { ...Object.fromEntries(watch.sights), ...sightsOf(contents) },
+      rareEvents: { ...Object.fromEntries(watch.rareEvents), ...rareEventsIn(contents) },
     };
   } finally {
     await world.durable.close();
@@ -85,7 +85,7 @@ export async function simulate({ seed, mutant, onLine }: SimulationOptions): Pro
 }
 
 /** Rare events that the final state shows. */
-function sightsOf({ states, attempts }: Contents): Record<string, number> {
+function rareEventsIn({ states, attempts }: Contents): Record<string, number> {
   const count = (among: readonly unknown[]) => among.length;
   const made = (outcome: string) => count(attempts.filter((attempt) => attempt.outcome === outcome));
   return {

@@ -40,7 +40,7 @@ export type StoreLink = {
 type Operation = (...parameters: unknown[]) => Promise<unknown>;
 type Outcome = { value: unknown } | { error: unknown };
 
-const WHY: Record<Fate['kind'], string> = {
+const FAILURE_TEXTS: Record<Fate['kind'], string> = {
   answered: '',
   refused: 'the database refused the connection',
   lost: 'the connection was lost before the answer',
@@ -85,7 +85,7 @@ export function linkStore(options: StoreLinkOptions): StoreLink {
         );
       const there = async () => {
         if (process.isDead && !survives) return;
-        const failed: Outcome = { error: new ReveilleError('unavailable', WHY[fate.kind]) };
+        const failed: Outcome = { error: new ReveilleError('unavailable', FAILURE_TEXTS[fate.kind]) };
         if (fate.kind !== 'answered') trace.note(process.name, `store ${name} will be`, fate.kind);
         switch (fate.kind) {
           case 'answered':
@@ -118,8 +118,8 @@ export function linkStore(options: StoreLinkOptions): StoreLink {
     watch.clockShown(options.now());
     return travel(name, async () => {
       const value = await operate(name, parameters);
-      if (name === 'complete' && (value as string[]).includes('lost_lease')) watch.saw('lease lost');
-      if (name === 'create') watch.saw(`create: ${(value as CreateResult).result.replace('_', ' ')}`);
+      if (name === 'complete' && (value as string[]).includes('lost_lease')) watch.countEvent('lease lost');
+      if (name === 'create') watch.countEvent(`create: ${(value as CreateResult).result.replace('_', ' ')}`);
       if (name === 'claim') for (const claim of value as Claim[]) watch.claimed(process, claim, askedAt);
       return value;
     });

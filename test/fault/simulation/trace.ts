@@ -33,6 +33,6 @@ export class Trace {
 
   /** 16 hex digits: the hash of all events so far. */
   get digest(): string {
-    return [this.#one, this.#other].map((lane) => (lane >>> 0).toString(16).padStart(8, '0')).join('');
+    return [this.#one, this.#other].map((state) => (state >>> 0).toString(16).padStart(8, '0')).join('');
   }
 }

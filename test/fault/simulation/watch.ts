@@ -45,7 +45,7 @@ export class Watch {
   readonly #delivered = new Set<string>();
   readonly #ladder = new Ladder();
   /** Number of rare events that should occur in some worlds. */
-  readonly sights = new Map<string, number>();
+  readonly rareEvents = new Map<string, number>();
   deliveries = 0;
   /** The largest lateness of a delivery's start. */
   latestMs = 0;
@@ -61,8 +61,8 @@ export class Watch {
     this.#options.trace.note('watch', 'VIOLATION', sentence);
   }
 
-  saw(what: string): void {
-    this.sights.set(what, (this.sights.get(what) ?? 0) + 1);
+  countEvent(what: string): void {
+    this.rareEvents.set(what, (this.rareEvents.get(what) ?? 0) + 1);
   }
 
   unwell(owner: string): void {
@@ -90,7 +90,7 @@ export class Watch {
 
   /** A client got the acknowledgement of a cancel. */
   cancelled(alarmId: string, inFlight: boolean): void {
-    if (inFlight) this.saw('cancel that met a delivery');
+    if (inFlight) this.countEvent('cancel that met a delivery');
     if (!this.#cancels.has(alarmId)) this.#cancels.set(alarmId, { at: this.#options.timeline.now, inFlight });
   }
 
@@ -180,8 +180,9 @@ export class Watch {
     if (attempt > 1 || !claim || dueAt === null) return;
     const lateMs = this.#options.databaseNow() - dueAt;
     this.latestMs = Math.max(this.latestMs, lateMs);
-    const room = config.concurrency > owners.length * config.userConcurrency;
-    if (!calm || !room || this.#unwell.has(owner) || this.#excused.has(alarmId) || lateMs <= NEIGHBOUR_LIMIT_MS) return;
+    const freeSlots = config.concurrency > owners.length * config.userConcurrency;
+    if (!calm || !freeSlots || this.#unwell.has(owner) || this.#excused.has(alarmId) || lateMs <= NEIGHBOUR_LIMIT_MS)
+      return;
     this.violation(`${owner}, whose machine is healthy, waited ${Math.round(lateMs)} ms for a delivery`);
   }
 }

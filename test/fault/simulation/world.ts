@@ -22,7 +22,7 @@ export const PRINCIPAL_SECRET = 'the secret of a simulated house';
  * A process may be stopped between reading the clock and acting on it, or wait for a store that does not answer in
  * time.
  */
-const LOOK_TO_ACT_MS = 150_000;
+const READ_TO_ACT_MS = 150_000;
 
 export type WorldOptions = {
   scenario: Scenario;
@@ -99,7 +99,7 @@ export class World {
    * read it.
    */
   readonly latestDatabaseNow = (): number =>
-    this.scenario.mode === 'single' ? this.replicas[0]!.machine.latestWall(LOOK_TO_ACT_MS) : this.outsideNow();
+    this.scenario.mode === 'single' ? this.replicas[0]!.machine.latestWall(READ_TO_ACT_MS) : this.outsideNow();
 
   /** The clock of all other parts: it never jumps. */
   outsideNow(): number {

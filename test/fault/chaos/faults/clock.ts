@@ -16,13 +16,13 @@ export const clock: Fault = {
   missing: () => needs('faketime', false) || undefined,
   house: () => ({ clocksJump: true }),
   short: { strikes: 4, strikingMs: 15_000, recoveringMs: 0, drainMs: ONE_RETRY_MS },
-  async strike({ house, random, round }) {
-    const jumping = pick(random, house.clocks);
+  async strike({ installation, random, round }) {
+    const jumping = pick(random, installation.clocks);
     const byMs = round % 2 === 0 ? HOUR_MS : -HOUR_MS;
     jumping.set(byMs);
     await pause(between(random, 2000, 4000));
     jumping.set(0);
-    return { what: byMs > 0 ? 'an hour ahead' : 'an hour behind', overAt: Date.now() };
+    return { what: byMs > 0 ? 'an hour ahead' : 'an hour behind', endedAt: Date.now() };
   },
   // Alarms set while the machine's clock was ahead are due in an hour. The clock skips that hour.
   finish({ plan, clocks }) {

@@ -15,13 +15,13 @@ export const disk: Fault = {
     diskMegabytes: store === 'sqlite' ? MEGABYTES.sqlite : MEGABYTES.postgres,
   }),
   short: { strikes: 2, strikingMs: 12_000, recoveringMs: 0, drainMs: ONE_RETRY_MS },
-  async strike({ house, random }) {
-    house.disk.fill();
+  async strike({ installation, random }) {
+    installation.disk.fill();
     await pause(between(random, 2000, 4000));
-    house.disk.free();
+    installation.disk.free();
     // PostgreSQL stops when it cannot write its log; the operator who frees the disk starts it again.
-    const fell = house.plan.store === 'postgres' && !house.database.running;
-    if (fell) await house.database.start();
-    return { what: fell ? 'full, PostgreSQL stopped' : 'full', overAt: Date.now() };
+    const stopped = installation.plan.store === 'postgres' && !installation.database.running;
+    if (stopped) await installation.database.start();
+    return { what: stopped ? 'full, PostgreSQL stopped' : 'full', endedAt: Date.now() };
   },
 };

@@ -4,7 +4,7 @@
  */
 import { pause } from '../../../support/cluster/processes.ts';
 import { PatroniCluster } from '../../../support/postgres/patroni.ts';
-import { between, type Fault, type Scene, type Strike } from '../fault.ts';
+import { between, type Fault, type FaultContext, type Strike } from '../fault.ts';
 
 /** Acts on a primary; returns the function that reverts it. */
 const WAYS: { what: string; harm: (cluster: PatroniCluster, leader: number) => Promise<() => void> | (() => void) }[] =
@@ -24,25 +24,25 @@ const WAYS: { what: string; harm: (cluster: PatroniCluster, leader: number) => P
 /** Another leader exists within Patroni's ttl plus the time that the machine needs. */
 const PATIENCE_MS = 90_000;
 
-async function strike({ house, random, round }: Scene): Promise<Strike> {
-  const cluster = house.engine;
+async function strike({ installation, random, round }: FaultContext): Promise<Strike> {
+  const cluster = installation.engine;
   if (!(cluster instanceof PatroniCluster)) throw new Error('this installation has no Patroni');
   const leader = await cluster.leader();
   if (leader === undefined) throw new Error('there was no leader before the strike');
   const { what, harm } = WAYS[round % WAYS.length]!;
   const undo = await harm(cluster, leader);
   const end = Date.now() + PATIENCE_MS;
-  let heir: number | undefined;
-  while (heir === undefined || heir === leader) {
+  let newLeader: number | undefined;
+  while (newLeader === undefined || newLeader === leader) {
     if (Date.now() > end) throw new Error(`no standby took over: ${what}`);
     await pause(100);
-    heir = await cluster.leaderBut(leader);
+    newLeader = await cluster.leaderBut(leader);
   }
-  const overAt = Date.now();
+  const endedAt = Date.now();
   await pause(between(random, 0, 3000));
   undo();
   await cluster.whole();
-  return { what, overAt };
+  return { what, endedAt };
 }
 
 function primaries(through: 'hosts' | 'haproxy', title: string): Fault {

@@ -14,11 +14,11 @@ export const stop: Fault = {
     settings: { CHRONOS_CLAIM_LEASE_SECONDS: String(LEASE_SECONDS) },
   }),
   short: { strikes: 3, strikingMs: 12_000, recoveringMs: 0, drainMs: ONE_RETRY_MS },
-  async strike({ house, random }) {
-    const replica = pick(random, house.replicas);
+  async strike({ installation, random }) {
+    const replica = pick(random, installation.replicas);
     replica.suspend();
     await pause(between(random, 1.2, 2.5) * LEASE_SECONDS * 1000);
     replica.resume();
-    return { what: replica.name, overAt: Date.now() };
+    return { what: replica.name, endedAt: Date.now() };
   },
 };

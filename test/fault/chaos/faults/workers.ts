@@ -8,8 +8,8 @@ export const workers: Fault = {
   title: 'Citus workers killed',
   stores: ['citus'],
   short: { strikes: 4, strikingMs: 40_000, recoveringMs: 0, drainMs: ONE_RETRY_MS },
-  async strike({ house, random, round }) {
-    const cluster = house.engine;
+  async strike({ installation, random, round }) {
+    const cluster = installation.engine;
     if (!(cluster instanceof CitusCluster)) throw new Error('this installation has no Citus');
     const isCoordinator = round % 4 === 3;
     const victim = isCoordinator ? cluster.coordinator : pick(random, cluster.workers);
@@ -17,6 +17,6 @@ export const workers: Fault = {
     await victim.kill();
     await pause(between(random, 0, 3000));
     await victim.start();
-    return { what: isCoordinator ? 'coordinator' : 'worker', overAt: Date.now() };
+    return { what: isCoordinator ? 'coordinator' : 'worker', endedAt: Date.now() };
   },
 };

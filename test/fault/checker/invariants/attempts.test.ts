@@ -15,10 +15,15 @@ planted(
   },
 );
 
-planted(10, 'a retry that came too early', /started at \S+, 999 ms after attempt 1 had been refused/, (draft, { refused }) => {
-  const [first, second] = attemptsOf(draft, refused).sort((a, b) => a.attempt - b.attempt);
-  first!.finishedAt = second!.startedAt - 999;
-});
+planted(
+  10,
+  'a retry that came too early',
+  /started at \S+, 999 ms after attempt 1 had been refused/,
+  (draft, { refused }) => {
+    const [first, second] = attemptsOf(draft, refused).sort((a, b) => a.attempt - b.attempt);
+    first!.finishedAt = second!.startedAt - 999;
+  },
+);
 
 planted(
   10,

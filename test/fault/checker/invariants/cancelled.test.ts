@@ -29,9 +29,9 @@ planted(
   (draft, { inFlight }) => {
     const attempt = lastAttempt(draft, inFlight);
     Object.assign(attempt, { outcome: 'failed', error: 'busy' });
-    const held = found(draft.database.occurrences, ({ leaseUntil }) => leaseUntil !== null);
+    const leased = found(draft.database.occurrences, ({ leaseUntil }) => leaseUntil !== null);
     const { alarmId, owner, fireId } = attempt;
-    draft.database.occurrences.push({ ...held, alarmId, owner, fireId, attempt: 2, fence: 2 });
+    draft.database.occurrences.push({ ...leased, alarmId, owner, fireId, attempt: 2, fence: 2 });
   },
 );
 

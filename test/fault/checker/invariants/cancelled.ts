@@ -57,11 +57,11 @@ function lateWakes(cancel: Acknowledged, underWay: readonly Attempt[], evidence:
   const { clockToleranceMs } = evidence.history.receiver;
   const { alarmId, until, again } = cancel;
   const { attempts, occurrences, wakes } = evidence.recordOf(alarmId);
-  const held = occurrences.filter(({ claimedAt }) => claimedAt !== null && claimedAt <= until);
+  const leased = occurrences.filter(({ claimedAt }) => claimedAt !== null && claimedAt <= until);
   const begun = attempts.filter(({ startedAt }) => startedAt <= until);
   /** For each occurrence the last attempt that had begun by then; wakes that the network delayed may still arrive. */
   const last = new Map<string, number>();
-  for (const { fireId, attempt } of [...underWay, ...held, ...begun])
+  for (const { fireId, attempt } of [...underWay, ...leased, ...begun])
     last.set(fireId, Math.max(attempt, last.get(fireId) ?? 0));
   return wakes
     .filter(({ fireId, receivedAt, attempt }) => {
@@ -76,7 +76,7 @@ function lateWakes(cancel: Acknowledged, underWay: readonly Attempt[], evidence:
 }
 
 /** Occurrences that are leased as the logs end, and that nothing entitled to a claim. */
-function lateHolds({ alarmId, until, again }: Acknowledged, evidence: Evidence): string[] {
+function lateLeases({ alarmId, until, again }: Acknowledged, evidence: Evidence): string[] {
   return evidence.recordOf(alarmId).occurrences.flatMap(({ fireId, attempt, claimedAt }) => {
     if (claimedAt === null || claimedAt <= until || claimedAt >= again) return [];
     return [
@@ -102,8 +102,8 @@ export function nothingAfterCancel(evidence: Evidence): Finding {
   for (const cancel of cancels) {
     const { alarmId, until } = cancel;
     const { row, attempts } = evidence.recordOf(alarmId);
-    const isBack = row?.status === 'active' || row?.status === 'paused';
-    if (isBack && cancel.again === Number.POSITIVE_INFINITY)
+    const isActiveAgain = row?.status === 'active' || row?.status === 'paused';
+    if (isActiveAgain && cancel.again === Number.POSITIVE_INFINITY)
       violations.push(`alarm ${alarmId} was cancelled by ${at(until)}, and is ${row.status} in the database`);
     const { underWay, late } = attemptsAfter(cancel, attempts);
     for (const attempt of underWay) inFlight.add(attempt);
@@ -111,7 +111,7 @@ export function nothingAfterCancel(evidence: Evidence): Finding {
       violations.push(
         `alarm ${alarmId} was cancelled by ${at(until)}, and attempt ${attempt} at ${fireId} started at ${at(startedAt)}`,
       );
-    violations.push(...lateHolds(cancel, evidence), ...lateWakes(cancel, underWay, evidence));
+    violations.push(...lateLeases(cancel, evidence), ...lateWakes(cancel, underWay, evidence));
   }
   return {
     number: 3,

@@ -37,22 +37,25 @@ function violationsOf({ owner, key, calls, rows }: KeyCase, evidence: Evidence):
   if (holding.length > 1) violations.push(`${name} belongs to ${holding.length} alarms: ${ids(holding)}`);
 
   const answers = calls.map(({ answer }) => answer);
-  const told = new Set(answers.flatMap((answer) => (answer.answer === 'acknowledged' ? [answer.alarmId ?? '?'] : [])));
-  const kept = [...told].filter((id) => !mayBeCancelled(id, evidence));
-  if (kept.length > 1) violations.push(`${name} was acknowledged as ${kept.length} alarms: ${kept.join(', ')}`);
+  const acknowledgedIds = new Set(
+    answers.flatMap((answer) => (answer.answer === 'acknowledged' ? [answer.alarmId ?? '?'] : [])),
+  );
+  const remaining = [...acknowledgedIds].filter((id) => !mayBeCancelled(id, evidence));
+  if (remaining.length > 1)
+    violations.push(`${name} was acknowledged as ${remaining.length} alarms: ${remaining.join(', ')}`);
 
   // Each use of a key begins with a create that was answered "new", or whose answer was lost.
   const lost = answers.filter(({ answer }) => answer === 'lost').length;
-  const silent = rows.filter(({ id }) => !told.has(id));
-  if (silent.length > lost)
+  const unreported = rows.filter(({ id }) => !acknowledgedIds.has(id));
+  if (unreported.length > lost)
     violations.push(
-      `${name} made ${silent.length} alarms that no answer named (${ids(silent)}), and ${lost === 0 ? 'no answer was' : `only ${lost} were`} lost`,
+      `${name} made ${unreported.length} alarms that no answer named (${ids(unreported)}), and ${lost === 0 ? 'no answer was' : `only ${lost} were`} lost`,
     );
   return violations;
 }
 
 /** Alarms without a key that no create explains. */
-function unaskedFor(evidence: Evidence): string[] {
+function unrequested(evidence: Evidence): string[] {
   return evidence.unexplained
     .filter(({ idempotencyKey }) => idempotencyKey === null)
     .map(
@@ -62,7 +65,7 @@ function unaskedFor(evidence: Evidence): string[] {
 }
 
 /** The same for alarms under a key that was never used. */
-function strangeKeys(evidence: Evidence, cases: readonly KeyCase[]): string[] {
+function unknownKeys(evidence: Evidence, cases: readonly KeyCase[]): string[] {
   const known = new Set(cases.map(({ owner, key }) => JSON.stringify([owner, key])));
   return evidence.unexplained
     .filter(({ owner, idempotencyKey: key }) => key !== null && !known.has(JSON.stringify([owner, key])))
@@ -84,8 +87,8 @@ export function oneAlarmPerCreate(evidence: Evidence): Finding {
     unit: 'creates',
     violations: [
       ...cases.flatMap((one) => violationsOf(one, evidence)),
-      ...unaskedFor(evidence),
-      ...strangeKeys(evidence, cases),
+      ...unrequested(evidence),
+      ...unknownKeys(evidence, cases),
     ],
     counts: {
       'creates whose answer was lost': lost,

@@ -49,7 +49,7 @@ function overlapping(fireId: string, attempts: readonly Attempt[], evidence: Evi
 }
 
 /** A pending occurrence continues the count of the ledger. */
-function outOfStep(fireId: string, attempts: readonly Attempt[], evidence: Evidence): string[] {
+function inconsistentPending(fireId: string, attempts: readonly Attempt[], evidence: Evidence): string[] {
   const owed = evidence.occurrenceOf(fireId);
   if (!owed) return [];
   const recorded = attempts.at(-1)?.attempt ?? 0;
@@ -86,14 +86,14 @@ function unaccountedWakes(fireId: string, attempts: readonly Attempt[], evidence
   ];
 }
 
-export function staleHolderPowerless(evidence: Evidence): Finding {
+export function staleHolderChangesNothing(evidence: Evidence): Finding {
   const violations: string[] = [];
   for (const fireId of evidence.fireIds) {
     const attempts = evidence.attemptsAt(fireId);
     const mayStartAnew = evidence.acts(alarmIdOf(fireId), 'update').length > 0;
     if (!mayStartAnew) {
       violations.push(...misnumbered(fireId, attempts), ...afterTheEnd(fireId, attempts));
-      violations.push(...overlapping(fireId, attempts, evidence), ...outOfStep(fireId, attempts, evidence));
+      violations.push(...overlapping(fireId, attempts, evidence), ...inconsistentPending(fireId, attempts, evidence));
     }
     violations.push(...unaccountedWakes(fireId, attempts, evidence));
   }

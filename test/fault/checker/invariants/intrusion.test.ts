@@ -2,39 +2,39 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { alarmOf, createOf, type Draft, found, planted, verdictOn, wakeOf } from '../broken-day.ts';
 
-const trialOn = (draft: Draft, id: string, action: string) =>
+const intrusionOn = (draft: Draft, id: string, action: string) =>
   found(
     draft.client.calls,
     ({ operation }) => operation.op === 'intrude' && operation.alarmId === id && operation.action === action,
   );
 
-planted(
-  8,
-  'a granted intrusion',
-  /bob's cancel of alarm \S+ \("plants"\) at \S+ was granted/,
-  (draft, { plain }) => {
-    trialOn(draft, plain, 'cancel').answer = { answer: 'acknowledged', alarmId: plain, revealed: '{}' };
-  },
-);
+planted(8, 'a granted intrusion', /bob's cancel of alarm \S+ \("plants"\) at \S+ was granted/, (draft, { plain }) => {
+  intrusionOn(draft, plain, 'cancel').answer = { answer: 'acknowledged', alarmId: plain, revealed: '{}' };
+});
 
 planted(8, 'a refusal that reveals a secret', /revealed "water the plants/, (draft, { plain }) => {
-  trialOn(draft, plain, 'cancel').answer = {
+  intrusionOn(draft, plain, 'cancel').answer = {
     answer: 'refused',
     code: 'not_found',
     message: 'not yours: water the plants \\u0007 ',
   };
 });
 
-planted(8, 'a refusal that reveals that the alarm exists', /was answered conflict, which reveals/, (draft, { plain }) => {
-  trialOn(draft, plain, 'cancel').answer = { answer: 'refused', code: 'conflict', message: 'it has fired' };
-});
+planted(
+  8,
+  'a refusal that reveals that the alarm exists',
+  /was answered conflict, which reveals/,
+  (draft, { plain }) => {
+    intrusionOn(draft, plain, 'cancel').answer = { answer: 'refused', code: 'conflict', message: 'it has fired' };
+  },
+);
 
 planted(
   8,
   "a list that shows another's alarm",
   /bob's list of alarm \S+ \("plants"\) at \S+ showed it/,
   (draft, { plain }) => {
-    trialOn(draft, plain, 'list').answer = { answer: 'acknowledged', revealed: JSON.stringify([{ id: plain }]) };
+    intrusionOn(draft, plain, 'list').answer = { answer: 'acknowledged', revealed: JSON.stringify([{ id: plain }]) };
   },
 );
 

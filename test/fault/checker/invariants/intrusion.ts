@@ -12,7 +12,7 @@ import { at, type Finding, named } from '../finding.ts';
 const DENIALS: ReadonlySet<string> = new Set(['not_found', 'unauthorized', 'forbidden']);
 
 /** Texts that only the owner may see; short ones occur by chance. */
-const SHORTEST_TELLING = 8;
+const MIN_SECRET_CHARACTERS = 8;
 
 function secretsOf(one: AlarmCase | undefined, evidence: Evidence, alarmId: string): string[] {
   const row = evidence.recordOf(alarmId).row;
@@ -23,7 +23,7 @@ function secretsOf(one: AlarmCase | undefined, evidence: Evidence, alarmId: stri
     row?.payload,
     row?.label,
   ];
-  return texts.filter((text): text is string => typeof text === 'string' && text.length >= SHORTEST_TELLING);
+  return texts.filter((text): text is string => typeof text === 'string' && text.length >= MIN_SECRET_CHARACTERS);
 }
 
 /** Texts that each user has set: a list of their own alarms may show them. */
@@ -44,7 +44,7 @@ function ownTexts({ creates }: Evidence): OwnTexts {
 }
 
 /** Whether a text contains another, as it is or as JSON. */
-function carries(text: string, secret: string): boolean {
+function contains(text: string, secret: string): boolean {
   return text.includes(secret) || text.includes(JSON.stringify(secret).slice(1, -1));
 }
 
@@ -55,18 +55,18 @@ function violationOf(
 ): string | undefined {
   const { alarmId, action } = operation;
   const one = evidence.caseOf(alarmId);
-  const trial = `${user}'s ${action} of ${one ? named(one) : `alarm ${alarmId}`} at ${at(invokedAt)}`;
+  const intrusion = `${user}'s ${action} of ${one ? named(one) : `alarm ${alarmId}`} at ${at(invokedAt)}`;
   if (answer.answer === 'lost') return undefined;
   const text = answer.answer === 'refused' ? answer.message : (answer.revealed ?? '');
   const known = own.get(ownerOf(user));
-  const secret = secretsOf(one, evidence, alarmId).find((each) => !known?.has(each) && carries(text, each));
-  if (secret !== undefined) return `${trial} revealed ${showValue(secret)}`;
+  const secret = secretsOf(one, evidence, alarmId).find((each) => !known?.has(each) && contains(text, each));
+  if (secret !== undefined) return `${intrusion} revealed ${showValue(secret)}`;
   if (answer.answer === 'refused')
     return DENIALS.has(answer.code)
       ? undefined
-      : `${trial} was answered ${answer.code}, which reveals that there is such an alarm`;
-  if (action === 'list') return carries(text, alarmId) ? `${trial} showed it` : undefined;
-  return `${trial} was granted`;
+      : `${intrusion} was answered ${answer.code}, which reveals that there is such an alarm`;
+  if (action === 'list') return contains(text, alarmId) ? `${intrusion} showed it` : undefined;
+  return `${intrusion} was granted`;
 }
 
 /** Changes that an owner never requested and another user tried. */
@@ -90,7 +90,7 @@ function changesOf(targets: ReadonlySet<string>, evidence: Evidence): string[] {
 }
 
 /** Wakes and turns that reached another user. */
-function astray(evidence: Evidence): string[] {
+function misdirected(evidence: Evidence): string[] {
   const { wakes, turns } = evidence.history.receiver;
   return [...wakes, ...(turns ?? [])].flatMap(({ fireId, user }) => {
     const alarmId = alarmIdOf(fireId);
@@ -100,7 +100,7 @@ function astray(evidence: Evidence): string[] {
   });
 }
 
-export function strangersKeptOut(evidence: Evidence): Finding {
+export function otherUsersDenied(evidence: Evidence): Finding {
   const { intrusions } = evidence;
   const own = ownTexts(evidence);
   const targets = new Set(intrusions.map(({ operation }) => operation.alarmId));
@@ -110,9 +110,11 @@ export function strangersKeptOut(evidence: Evidence): Finding {
     judged: intrusions.length,
     unit: 'trials',
     violations: [
-      ...intrusions.map((trial) => violationOf(trial, own, evidence)).filter((sentence) => sentence !== undefined),
+      ...intrusions
+        .map((intrusion) => violationOf(intrusion, own, evidence))
+        .filter((sentence) => sentence !== undefined),
       ...changesOf(targets, evidence),
-      ...new Set(astray(evidence)),
+      ...new Set(misdirected(evidence)),
     ],
     counts: { 'alarms that other users tried to access': targets.size },
   };

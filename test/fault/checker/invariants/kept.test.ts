@@ -43,14 +43,9 @@ planted(1, 'a failure without an error', /"in vain".* has failed, and has no err
   alarmOf(draft, exhausted).lastError = null;
 });
 
-planted(
-  1,
-  'an alarm that was paused without a request',
-  /is paused, and its owner never asked/,
-  (draft, { later }) => {
-    alarmOf(draft, later).status = 'paused';
-  },
-);
+planted(1, 'an alarm that was paused without a request', /is paused, and its owner never asked/, (draft, { later }) => {
+  alarmOf(draft, later).status = 'paused';
+});
 
 planted(
   1,

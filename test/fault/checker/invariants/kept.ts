@@ -2,12 +2,12 @@
 import type { Alarm } from '../../../../src/chronos/alarm/alarm.ts';
 import type { AlarmCase, Evidence } from '../evidence.ts';
 import { at, type Finding, named } from '../finding.ts';
-import { neglectOf } from '../neglect.ts';
+import { neglectOf } from '../overdue.ts';
 
-type Fate = 'delivered' | 'recorded' | 'cancelled' | 'paused' | 'owed later';
+type PromiseState = 'delivered' | 'recorded' | 'cancelled' | 'paused' | 'owed later';
 
 /** The state of a promise, or its violation. */
-function fateOf(one: AlarmCase, evidence: Evidence): Fate | { broken: string } {
+function stateOf(one: AlarmCase, evidence: Evidence): PromiseState | { broken: string } {
   const { row } = one;
   if (!row) return { broken: `${named(one)} was acknowledged and is not in the database` };
   if (row.status === 'cancelled') {
@@ -23,7 +23,7 @@ function fateOf(one: AlarmCase, evidence: Evidence): Fate | { broken: string } {
   return undelivered(one, row, evidence);
 }
 
-function undelivered(one: AlarmCase, row: Alarm, evidence: Evidence): Fate | { broken: string } {
+function undelivered(one: AlarmCase, row: Alarm, evidence: Evidence): PromiseState | { broken: string } {
   const givenUp = one.attempts.some(({ outcome, error }) => outcome !== 'delivered' && error !== null);
   switch (row.status) {
     case 'failed':
@@ -41,7 +41,7 @@ function undelivered(one: AlarmCase, row: Alarm, evidence: Evidence): Fate | { b
   }
 }
 
-function pending(one: AlarmCase, evidence: Evidence): Fate | { broken: string } {
+function pending(one: AlarmCase, evidence: Evidence): PromiseState | { broken: string } {
   const owed = one.occurrences.find(({ source, dueAt }) => source === 'schedule' && dueAt !== null);
   // The sixth invariant covers series without a pending occurrence.
   if (!owed && one.row?.kind === 'cron') return 'owed later';
@@ -67,12 +67,12 @@ function falseDeliveries(evidence: Evidence): string[] {
 
 export function keptPromises(evidence: Evidence): Finding {
   const violations: string[] = [];
-  const fates: Record<Fate, number> = { delivered: 0, recorded: 0, cancelled: 0, paused: 0, 'owed later': 0 };
+  const states: Record<PromiseState, number> = { delivered: 0, recorded: 0, cancelled: 0, paused: 0, 'owed later': 0 };
   const promised = evidence.cases.filter(({ isPromised }) => isPromised);
   for (const one of promised) {
-    const fate = fateOf(one, evidence);
-    if (typeof fate === 'string') fates[fate]++;
-    else violations.push(fate.broken);
+    const state = stateOf(one, evidence);
+    if (typeof state === 'string') states[state]++;
+    else violations.push(state.broken);
   }
   return {
     number: 1,
@@ -81,11 +81,11 @@ export function keptPromises(evidence: Evidence): Finding {
     unit: 'acknowledged alarms',
     violations: [...violations, ...falseDeliveries(evidence)],
     counts: {
-      'alarms delivered': fates.delivered,
-      'alarms given up, with their error': fates.recorded,
-      'alarms cancelled': fates.cancelled,
-      'alarms paused': fates.paused,
-      'alarms owed later': fates['owed later'],
+      'alarms delivered': states.delivered,
+      'alarms given up, with their error': states.recorded,
+      'alarms cancelled': states.cancelled,
+      'alarms paused': states.paused,
+      'alarms owed later': states['owed later'],
     },
   };
 }

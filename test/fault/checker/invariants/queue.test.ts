@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Draft, found, planted, verdictOn } from '../broken-day.ts';
 
-const heldOf = ({ database }: Draft) => found(database.occurrences, ({ leaseUntil }) => leaseUntil !== null);
+const leasedOf = ({ database }: Draft) => found(database.occurrences, ({ leaseUntil }) => leaseUntil !== null);
 
 planted(
   9,
   'an expired lease that still exists',
   /the lease of \S+ expired at \S+, and at \S+ it still existed/,
   (draft) => {
-    heldOf(draft).leaseUntil = draft.database.readAt - draft.policy.sweepMs - 1;
+    leasedOf(draft).leaseUntil = draft.database.readAt - draft.policy.sweepMs - 1;
   },
 );
 
@@ -24,7 +24,7 @@ planted(
 
 test('an installation has time to recover after a fault', async () => {
   const { broken } = await verdictOn((draft, { series }) => {
-    heldOf(draft).leaseUntil = draft.database.readAt - 60_000;
+    leasedOf(draft).leaseUntil = draft.database.readAt - 60_000;
     found(draft.database.occurrences, ({ alarmId }) => alarmId === series).dueAt = draft.database.readAt - 60_000;
     draft.database.wholeSince = draft.database.readAt - 1_000;
   });
@@ -36,10 +36,10 @@ test("an occurrence behind hanging wakes of its owner is not lost, and does not 
     verdictOn((draft, { series }) => {
       const occurrence = found(draft.database.occurrences, ({ alarmId }) => alarmId === series);
       occurrence.dueAt = draft.database.readAt - 60_000;
-      const held = heldOf(draft);
+      const leased = leasedOf(draft);
       for (let n = 0; n < draft.policy.userConcurrency; n++)
         draft.database.occurrences.push({
-          ...held,
+          ...leased,
           owner,
           alarmId: `hanging-${n}`,
           fireId: `hanging-${n}@1`,

@@ -2,10 +2,10 @@
 import type { Occurrence } from '../../../../src/chronos/alarm/alarm.ts';
 import type { Evidence } from '../evidence.ts';
 import { at, type Finding } from '../finding.ts';
-import { neglectOf } from '../neglect.ts';
+import { neglectOf } from '../overdue.ts';
 
 /** A lease that expired, and that was not ended although there was time for it. */
-function overstayed({ fireId, leaseUntil }: Occurrence, { history }: Evidence): string | undefined {
+function expiredLeases({ fireId, leaseUntil }: Occurrence, { history }: Evidence): string | undefined {
   const { database, policy } = history;
   if (leaseUntil === null) return undefined;
   const since = Math.max(leaseUntil, database.wholeSince ?? Number.NEGATIVE_INFINITY);
@@ -22,7 +22,7 @@ export function queueDrains(evidence: Evidence): Finding {
     judged: occurrences.length,
     unit: 'occurrences in the queue',
     violations: occurrences
-      .map((occurrence) => overstayed(occurrence, evidence) ?? neglectOf(occurrence, evidence))
+      .map((occurrence) => expiredLeases(occurrence, evidence) ?? neglectOf(occurrence, evidence))
       .filter((sentence) => sentence !== undefined),
     counts: {
       'occurrences leased': occurrences.filter(({ leaseUntil }) => leaseUntil !== null).length,

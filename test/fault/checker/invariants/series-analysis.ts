@@ -12,14 +12,14 @@ export type Analysis = {
   targets: number;
   /** Targets without their own run: a later run covers them, or their owner paused the series. */
   passed: number;
-  heldBack: number;
+  paused: number;
   /** Runs that have begun or should have, without a recorded end. */
   incomplete: number;
   violations: string[];
 };
 
 /** Spans in which the owner paused or restarted the schedule: their targets do not count as missed. */
-function liftedSpans({ id }: AlarmCase, evidence: Evidence): Window[] {
+function pausedSpans({ id }: AlarmCase, evidence: Evidence): Window[] {
   // Without an audit it is unknown which run a trigger with a lost answer made.
   const isUncertain = evidence.leases === undefined;
   const triggers = evidence.acts(id, 'trigger').filter(({ answer }) => isUncertain && answer.answer === 'lost');
@@ -43,18 +43,18 @@ function analyseMoved(one: AlarmCase, runs: readonly Run[], evidence: Evidence):
   ];
   const isNamed = (run: Run) =>
     one.definitions.some((definition) => anchors.some((from) => names(definition, from, run.at)));
-  const strays = runs.filter((run) => !evidence.mayBeTriggered(run.fireId) && !isNamed(run));
+  const unnamed = runs.filter((run) => !evidence.mayBeTriggered(run.fireId) && !isNamed(run));
   return {
     targets: runs.length,
     passed: 0,
-    heldBack: 0,
+    paused: 0,
     incomplete: runs.filter((run) => !run.hasEnded).length,
-    violations: strays.map((run) => `${named(one)} ran as ${run.fireId}, which none of its definitions names`),
+    violations: unnamed.map((run) => `${named(one)} ran as ${run.fireId}, which none of its definitions names`),
   };
 }
 
 /** End of the schedule's targets: its row says that it has ended, or its owner cancelled it. */
-function owedUntil(one: AlarmCase, evidence: Evidence): number {
+function targetsUntil(one: AlarmCase, evidence: Evidence): number {
   const { readAt } = evidence.history.database;
   const { clockToleranceMs } = evidence.history.client;
   const cancels = evidence.acts(one.id, 'cancel').map(({ invokedAt }) => invokedAt - clockToleranceMs);
@@ -101,30 +101,30 @@ export function analyse(one: AlarmCase, evidence: Evidence): Analysis {
     violations.push(`${named(one)} ran as ${fireId}, and ${schedule} has no target at ${at(dueOf(fireId))}`);
   }
 
-  const lifted = liftedSpans(one, evidence);
-  const until = owedUntil(one, evidence);
+  const pausedIn = pausedSpans(one, evidence);
+  const until = targetsUntil(one, evidence);
   const hasHadEnough = definition.maxFires !== null && deliveriesOf(one, evidence) >= definition.maxFires;
   const isOver = row.status === 'fired' && !hasHadEnough;
   let passed: Target[] = [];
-  const tally = { passed: 0, heldBack: 0 };
+  const tally = { passed: 0, paused: 0 };
   let gapFrom = row.createdAt;
-  const isLifted = (to: number) => lifted.some((span) => span.from <= to && span.until >= gapFrom);
+  const isPaused = (to: number) => pausedIn.some((span) => span.from <= to && span.until >= gapFrom);
   targets.forEach((target, index) => {
     const run = matching.pointOf[index] === undefined ? undefined : runs[matching.pointOf[index]];
     if (!run) {
       passed.push(target);
       return;
     }
-    const lifts = isLifted(run.at);
-    const sentence = lifts ? undefined : gapSentence(one, passed, run);
+    const pauses = isPaused(run.at);
+    const sentence = pauses ? undefined : gapSentence(one, passed, run);
     if (sentence) violations.push(sentence);
-    tally[lifts ? 'heldBack' : 'passed'] += passed.length;
+    tally[pauses ? 'paused' : 'passed'] += passed.length;
     passed = [];
     gapFrom = target.at;
   });
   // The first and the ninth invariant cover a single alarm without a run, and a series with a pending occurrence.
   const owed = passed.filter((target) => target.at + target.spreadMs <= until);
-  if (definition.kind === 'cron' && isOver && !isLifted(until)) {
+  if (definition.kind === 'cron' && isOver && !isPaused(until)) {
     const sentence = gapSentence(one, owed, undefined);
     if (sentence) violations.push(sentence);
   }

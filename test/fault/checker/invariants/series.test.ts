@@ -52,17 +52,12 @@ planted(
   },
 );
 
-planted(
-  6,
-  'a run that reports too many skipped occurrences',
-  /reports 9 skipped occurrences/,
-  (draft, { series }) => {
-    const runs = attemptsOf(draft, series).filter(
-      ({ missedCount, scheduledFor }) => missedCount === 0 && scheduledFor % (5 * MINUTE) === 0,
-    );
-    runs[0]!.missedCount = 9;
-  },
-);
+planted(6, 'a run that reports too many skipped occurrences', /reports 9 skipped occurrences/, (draft, { series }) => {
+  const runs = attemptsOf(draft, series).filter(
+    ({ missedCount, scheduledFor }) => missedCount === 0 && scheduledFor % (5 * MINUTE) === 0,
+  );
+  runs[0]!.missedCount = 9;
+});
 
 planted(
   6,

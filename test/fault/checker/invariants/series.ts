@@ -9,25 +9,25 @@ import { showValue } from '../../../../src/wire/validate.ts';
 import type { Evidence } from '../evidence.ts';
 import { type Finding, named } from '../finding.ts';
 import { analyse } from './series-analysis.ts';
-import { disordered, misset, tooMany, wedged } from './series-course.ts';
 import { lateness } from './series-lateness.ts';
+import { disordered, tooMany, withoutPending, wrongStart } from './series-order.ts';
 
 export function seriesOnTarget(evidence: Evidence): Finding {
   const violations: string[] = [];
-  const sums = { targets: 0, passed: 0, heldBack: 0, incomplete: 0 };
+  const sums = { targets: 0, passed: 0, paused: 0, incomplete: 0 };
   const judged = evidence.cases.filter(({ row }) => row !== undefined);
   for (const one of judged) {
     try {
       const analysis = analyse(one, evidence);
-      violations.push(...analysis.violations, ...misset(one, evidence));
-      for (const name of ['targets', 'passed', 'heldBack', 'incomplete'] as const) sums[name] += analysis[name];
+      violations.push(...analysis.violations, ...wrongStart(one, evidence));
+      for (const name of ['targets', 'passed', 'paused', 'incomplete'] as const) sums[name] += analysis[name];
     } catch (error) {
       // A zone or an expression that chronosd accepted and the oracle cannot read.
       const [{ expression, timezone }] = one.definitions;
       const schedule = `${showValue(expression)} in ${showValue(timezone)}`;
       violations.push(`${named(one)} cannot be compared with the oracle, which cannot read ${schedule} (${error})`);
     }
-    violations.push(...wedged(one, evidence), ...disordered(one, evidence), ...tooMany(one, evidence));
+    violations.push(...withoutPending(one, evidence), ...disordered(one, evidence), ...tooMany(one, evidence));
   }
   return {
     number: 6,
@@ -38,7 +38,7 @@ export function seriesOnTarget(evidence: Evidence): Finding {
     counts: {
       series: judged.filter(({ row }) => row?.kind === 'cron').length,
       'targets that a later run stands for': sums.passed,
-      'targets that passed while their owner paused the series': sums.heldBack,
+      'targets that passed while their owner paused the series': sums.paused,
       'runs that have not ended': sums.incomplete,
     },
   };

@@ -20,7 +20,7 @@ function changedMembers(arrived: Arrived, { definitions }: AlarmCase): (typeof M
   });
 }
 
-function unlike(what: string, arrived: Arrived, one: AlarmCase): string[] {
+function contentMismatch(what: string, arrived: Arrived, one: AlarmCase): string[] {
   return changedMembers(arrived, one).map((member) => {
     const set = one.definitions.map((definition) => showValue(definition[member])).join(' or ');
     return `${what} of ${named(one)} carries the ${member} ${showValue(arrived[member])} where ${set} was set`;
@@ -42,7 +42,7 @@ function contentViolations(evidence: Evidence): string[] {
   const judge = (what: string, fireId: string, instant: number, arrived: (one: AlarmCase) => Arrived) => {
     const alarmId = alarmIdOf(fireId);
     const one = evidence.caseOf(alarmId);
-    if (one) return unlike(`${what} ${fireId} (${at(instant)})`, arrived(one), one);
+    if (one) return contentMismatch(`${what} ${fireId} (${at(instant)})`, arrived(one), one);
     // The database may contain alarms of users whose client kept no log.
     return evidence.recordOf(alarmId).row ? [] : [`${what} ${fireId} (${at(instant)}) belongs to no requested alarm`];
   };

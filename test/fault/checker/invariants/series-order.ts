@@ -5,7 +5,7 @@ import { targetsOf } from '../targets.ts';
 import { deliveriesOf, isMoved, windowsOf } from './series-runs.ts';
 
 /** An active series without a pending occurrence, in the database or in an answer to its owner. */
-export function wedged(one: AlarmCase, evidence: Evidence): string[] {
+export function withoutPending(one: AlarmCase, evidence: Evidence): string[] {
   const { row } = one;
   const violations: string[] = [];
   if (row?.kind === 'cron' && row.status === 'active') {
@@ -35,18 +35,19 @@ export function disordered(one: AlarmCase, evidence: Evidence): string[] {
 }
 
 /** The start of the schedule, and the first answer to its owner, must match the request. */
-export function misset(one: AlarmCase, evidence: Evidence): string[] {
+export function wrongStart(one: AlarmCase, evidence: Evidence): string[] {
   const { createdAt } = one.row!;
   const { clockToleranceMs } = evidence.history.client;
-  const told = one.creates.filter(({ answer }) => answer.answer === 'acknowledged');
+  const acknowledged = one.creates.filter(({ answer }) => answer.answer === 'acknowledged');
   const asked = Math.min(...one.creates.map(({ invokedAt }) => invokedAt)) - clockToleranceMs;
-  const answered = Math.max(...told.map(({ answeredAt }) => answeredAt ?? Number.POSITIVE_INFINITY)) + clockToleranceMs;
+  const answered =
+    Math.max(...acknowledged.map(({ answeredAt }) => answeredAt ?? Number.POSITIVE_INFINITY)) + clockToleranceMs;
   const violations: string[] = [];
-  if (createdAt < asked || (told.length > 0 && createdAt > answered))
+  if (createdAt < asked || (acknowledged.length > 0 && createdAt > answered))
     violations.push(
       `${named(one)} was set at ${at(createdAt)} by the database's clock, and its owner did so between ${at(asked)} and ${at(answered)}`,
     );
-  for (const { answer, operation } of told) {
+  for (const { answer, operation } of acknowledged) {
     if (answer.answer !== 'acknowledged' || answer.deduped !== false || typeof answer.nextFireAt !== 'number') continue;
     const [first] = targetsOf(operation.definition, createdAt, answer.nextFireAt);
     const [window] = first ? windowsOf([first]) : [];

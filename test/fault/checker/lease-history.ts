@@ -20,7 +20,7 @@ export type Claimed = {
   claimedAt: number;
 };
 
-export type LeaseStory = {
+export type LeaseHistory = {
   claims: readonly Claimed[];
   /** Changes that touched a fence, a lease or the ledger. */
   judged: number;
@@ -37,7 +37,7 @@ export type LeaseStory = {
 /** A lease that ended and waits for its line in the ledger. */
 type Released = { seq: number; transaction: string | null; image: OccurrenceImage };
 
-export function leaseStory(entries: readonly AuditEntry[]): LeaseStory {
+export function leaseHistory(entries: readonly AuditEntry[]): LeaseHistory {
   const claims: Claimed[] = [];
   const unentitled: string[] = [];
   const cancelledAt = new Map<string, number>();
@@ -52,10 +52,10 @@ export function leaseStory(entries: readonly AuditEntry[]): LeaseStory {
 
   const end = (entry: AuditEntry, image: OccurrenceImage) => {
     const waiting = early.get(image.fireId) ?? [];
-    const place = waiting.findIndex(
+    const index = waiting.findIndex(
       ({ entry: line, attempt }) => attempt === image.attempt && line.transaction === entry.transaction,
     );
-    if (place >= 0) waiting.splice(place, 1);
+    if (index >= 0) waiting.splice(index, 1);
     else {
       const open = released.get(image.fireId) ?? [];
       open.push({ seq: entry.seq, transaction: entry.transaction, image });
@@ -101,11 +101,11 @@ export function leaseStory(entries: readonly AuditEntry[]): LeaseStory {
       return;
     }
     const open = released.get(line.fireId) ?? [];
-    const place = open.findIndex(
+    const index = open.findIndex(
       ({ image, transaction }) => image.attempt === line.attempt && transaction === entry.transaction,
     );
-    if (place >= 0) {
-      open.splice(place, 1);
+    if (index >= 0) {
+      open.splice(index, 1);
       return;
     }
     // Where the engine reports transactions, the lease's end may still follow; otherwise it always comes first.

@@ -8,28 +8,28 @@ import type { Policy } from './history.ts';
 type Span = { from: number; until: number };
 
 /** Whether as many intervals as slots overlapped at some moment of a window. */
-function wereFull(spans: readonly Span[], places: number, window: Span): boolean {
+function allSlotsUsed(spans: readonly Span[], slots: number, window: Span): boolean {
   const inside = spans.filter(({ from, until }) => from <= window.until && until >= window.from);
   return inside.some(({ from }) => {
     const moment = Math.max(from, window.from);
-    return inside.filter((span) => span.from <= moment && span.until >= moment).length >= places;
+    return inside.filter((span) => span.from <= moment && span.until >= moment).length >= slots;
   });
 }
 
 /** Hanging or slow wakes used all slots of the owner within the time that an overdue occurrence may wait. */
-function isBehindItsOwner({ owner }: Occurrence, evidence: Evidence, policy: Policy): boolean {
+function waitsForOwnSlots({ owner }: Occurrence, evidence: Evidence, policy: Policy): boolean {
   const { readAt, attempts, occurrences } = evidence.history.database;
   const spans: Span[] = [
     ...attempts
       .filter((attempt) => attempt.owner === owner)
       .map(({ startedAt, finishedAt }) => ({ from: startedAt, until: finishedAt })),
-    ...occurrences.flatMap((held) =>
-      held.owner === owner && held.leaseUntil !== null
-        ? [{ from: held.claimedAt ?? readAt, until: held.leaseUntil }]
+    ...occurrences.flatMap((leased) =>
+      leased.owner === owner && leased.leaseUntil !== null
+        ? [{ from: leased.claimedAt ?? readAt, until: leased.leaseUntil }]
         : [],
     ),
   ];
-  return wereFull(spans, policy.userConcurrency, { from: readAt - policy.overdueLimitMs, until: readAt });
+  return allSlotsUsed(spans, policy.userConcurrency, { from: readAt - policy.overdueLimitMs, until: readAt });
 }
 
 /**
@@ -42,6 +42,6 @@ export function neglectOf(occurrence: Occurrence, evidence: Evidence): string | 
   if (dueAt === null || leaseUntil !== null) return undefined;
   const since = Math.max(dueAt, database.wholeSince ?? Number.NEGATIVE_INFINITY);
   const overdueMs = database.readAt - since;
-  if (overdueMs <= policy.overdueLimitMs || isBehindItsOwner(occurrence, evidence, policy)) return undefined;
+  if (overdueMs <= policy.overdueLimitMs || waitsForOwnSlots(occurrence, evidence, policy)) return undefined;
   return `${fireId} was due at ${at(dueAt)} and by ${at(database.readAt)} it was not claimed`;
 }

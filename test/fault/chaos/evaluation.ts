@@ -18,7 +18,7 @@ import type { CampaignStore } from './stores.ts';
 /** Both times by the machine's clock. */
 export type StrikeRecord = Strike & { beganAt: number };
 
-export type Remains = {
+export type CampaignRecords = {
   fault: Fault;
   store: CampaignStore;
   house: House;
@@ -70,27 +70,40 @@ function countWaiting({ alarms, occurrences, readAt }: DatabaseLog): number {
 }
 
 /** Lateness of first attempts, for users that the fault itself does not affect. */
-function latenessIn(waits: readonly Wait[], { troubles }: Fault, { users }: House) {
-  const troubled = new Set(users.filter((user) => troubles?.(user)).map(({ label }) => label));
-  const first = waits.filter(({ attempt, owner }) => attempt === 1 && !troubled.has(owner));
+function latenessIn(waits: readonly Wait[], { affects: troubles }: Fault, { users }: House) {
+  const affected = new Set(users.filter((user) => troubles?.(user)).map(({ label }) => label));
+  const first = waits.filter(({ attempt, owner }) => attempt === 1 && !affected.has(owner));
   return latenessOf(first.map(({ from, until }) => Math.max(0, until - from)));
 }
 
-export async function reckon(remains: Remains): Promise<CampaignReport> {
-  const { fault, store, house, seed, folder, files, moment, policy, load, lostAnswers, strikes, seconds, besides } =
-    remains;
-  const { replicas } = house.plan;
-  const clock = store === 'sqlite' ? (house.clocks[0] ?? MACHINE_CLOCK) : MACHINE_CLOCK;
+export async function evaluate(records: CampaignRecords): Promise<CampaignReport> {
+  const {
+    fault,
+    store,
+    house: installation,
+    seed,
+    folder,
+    files,
+    moment,
+    policy,
+    load,
+    lostAnswers,
+    strikes,
+    seconds,
+    besides,
+  } = records;
+  const { replicas } = installation.plan;
+  const clock = store === 'sqlite' ? (installation.clocks[0] ?? MACHINE_CLOCK) : MACHINE_CLOCK;
   const { log: client } = readClientLogs([files.client]);
   const { log: receiver } = readReceiverLogs([files.receiver]);
-  const database = await readDatabase(await house.readFrom(), moment);
+  const database = await readDatabase(await installation.readFrom(), moment);
   writeFileSync(join(folder, 'database.json'), JSON.stringify(database));
   const verdict = judge({ client, receiver, database, policy });
   const brokenIn = (number: number) => verdict.findings.find((finding) => finding.number === number)!.violations.length;
   const waits = waitsOf(database, clock);
-  const struck = strikes.map(({ what, beganAt, overAt }, index) => ({
+  const struck = strikes.map(({ what, beganAt, endedAt }, index) => ({
     what,
-    recoveryMs: Math.round(recoveryMs(waits, overAt, strikes[index + 1]?.beganAt)),
+    recoveryMs: Math.round(recoveryMs(waits, endedAt, strikes[index + 1]?.beganAt)),
     standstill: standstillOf(client, receiver, beganAt, strikes[index + 1]?.beganAt ?? moment.wholeSince),
   }));
   return {
@@ -109,12 +122,12 @@ export async function reckon(remains: Remains): Promise<CampaignReport> {
     attempts: database.attempts.length,
     unknownAttempts: database.attempts.filter(({ outcome }) => outcome === 'unknown').length,
     lost: brokenIn(KEPT),
-    early: brokenIn(PUNCTUAL) + house.targets.early.length,
+    early: brokenIn(PUNCTUAL) + installation.targets.early.length,
     unfencedWrites: brokenIn(FENCED),
     waiting: countWaiting(database),
     recoveryMs: Math.max(0, ...struck.map((strike) => strike.recoveryMs)),
-    settledMs: strikes.length > 0 ? Math.round(settledMs(receiver, waits, strikes.at(-1)!.overAt, clock)) : 0,
-    lateness: latenessIn(waits, fault, house),
+    settledMs: strikes.length > 0 ? Math.round(settledMs(receiver, waits, strikes.at(-1)!.endedAt, clock)) : 0,
+    lateness: latenessIn(waits, fault, installation),
     judged: verdict.findings.map(({ title, judged, unit, violations }) => ({
       invariant: title,
       cases: judged,

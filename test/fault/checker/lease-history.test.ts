@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { AuditEntry, OccurrenceImage } from './history.ts';
-import { leaseStory } from './lease-story.ts';
+import { leaseHistory } from './lease-history.ts';
 
 const ALARM = 'a';
 const FREE: OccurrenceImage = {
@@ -15,7 +15,7 @@ const FREE: OccurrenceImage = {
   leaseUntil: null,
   claimedAt: null,
 };
-const held = (attempt: number, fence = attempt): OccurrenceImage => ({
+const leased = (attempt: number, fence = attempt): OccurrenceImage => ({
   ...FREE,
   attempt,
   fence,
@@ -27,12 +27,12 @@ const released = (image: OccurrenceImage): OccurrenceImage => ({ ...image, lease
 type Step = { row: [OccurrenceImage | null, OccurrenceImage | null] } | { ledger: number; fireId?: string };
 
 /** An audit of transactions, each a list of changes; `told` says whether the engine reports transactions. */
-function audit(told: boolean, ...transactions: Step[][]): AuditEntry[] {
+function audit(reportsTransactions: boolean, ...transactions: Step[][]): AuditEntry[] {
   let seq = 0;
   return transactions.flatMap((steps, number) =>
     steps.map((step): AuditEntry => {
       seq++;
-      const common = { seq, transaction: told ? String(number) : null, at: seq };
+      const common = { seq, transaction: reportsTransactions ? String(number) : null, at: seq };
       if ('row' in step) return { table: 'occurrences', ...common, before: step.row[0], after: step.row[1] };
       const after = {
         fireId: step.fireId ?? FREE.fireId,
@@ -46,22 +46,22 @@ function audit(told: boolean, ...transactions: Step[][]): AuditEntry[] {
 }
 
 const came: Step = { row: [null, FREE] };
-const claimed: Step = { row: [FREE, held(1)] };
-const freed: Step = { row: [held(1), released(held(1))] };
-const claimedAgain: Step = { row: [released(held(1)), held(2)] };
-const done: Step = { row: [held(2), null] };
+const claimed: Step = { row: [FREE, leased(1)] };
+const freed: Step = { row: [leased(1), released(leased(1))] };
+const claimedAgain: Step = { row: [released(leased(1)), leased(2)] };
+const done: Step = { row: [leased(2), null] };
 
-const complaints = (entries: AuditEntry[]) => leaseStory(entries).unentitled;
+const complaints = (entries: AuditEntry[]) => leaseHistory(entries).unentitled;
 
-for (const told of [true, false]) {
-  describe(told ? 'where transactions are told apart' : 'where they are not', () => {
-    const story = (...transactions: Step[][]) => complaints(audit(told, ...transactions));
+for (const reportsTransactions of [true, false]) {
+  describe(reportsTransactions ? 'where transactions are told apart' : 'where they are not', () => {
+    const findings = (...transactions: Step[][]) => complaints(audit(reportsTransactions, ...transactions));
 
     test('an expired lease, a second one, and its outcome are no violation', () => {
-      const renewed: Step = { row: [held(2), { ...held(2), leaseUntil: 9999 }] };
-      const doneLate: Step = { row: [{ ...held(2), leaseUntil: 9999 }, null] };
+      const renewed: Step = { row: [leased(2), { ...leased(2), leaseUntil: 9999 }] };
+      const doneLate: Step = { row: [{ ...leased(2), leaseUntil: 9999 }, null] };
       const entries = audit(
-        told,
+        reportsTransactions,
         [came],
         [claimed],
         [freed, { ledger: 1 }],
@@ -69,7 +69,7 @@ for (const told of [true, false]) {
         [renewed],
         [doneLate, { ledger: 2 }],
       );
-      const { unentitled, claims, judged } = leaseStory(entries);
+      const { unentitled, claims, judged } = leaseHistory(entries);
       assert.deepEqual(unentitled, []);
       assert.deepEqual(
         claims.map(({ attempt }) => attempt),
@@ -80,41 +80,38 @@ for (const told of [true, false]) {
 
     test('a first attempt that gave way to a later occurrence needs no line in the ledger', () => {
       const next = { ...FREE, fireId: 'a@2000', nominal: 2000, dueAt: 2000 };
-      assert.deepEqual(story([came], [claimed], [{ row: [held(1), null] }, { row: [null, next] }]), []);
-      assert.deepEqual(story([came], [claimed], [{ row: [held(1), next] }]), []);
+      assert.deepEqual(findings([came], [claimed], [{ row: [leased(1), null] }, { row: [null, next] }]), []);
+      assert.deepEqual(findings([came], [claimed], [{ row: [leased(1), next] }]), []);
     });
 
     test('an outcome of the first lease holder during the second lease causes two findings', () => {
-      const found = story([came], [claimed], [freed, { ledger: 1 }], [claimedAgain], [done, { ledger: 1 }]);
+      const found = findings([came], [claimed], [freed, { ledger: 1 }], [claimedAgain], [done, { ledger: 1 }]);
       assert.equal(found.length, 2);
       assert.match(
         found.join(),
         /attempt 1 at a@1000 was recorded as unknown by a process without the lease \(change 7/,
       );
-      assert.match(
-        found.join(),
-        /the lease of attempt 2 at a@1000 was ended without a line in the ledger \(change 6/,
-      );
+      assert.match(found.join(), /the lease of attempt 2 at a@1000 was ended without a line in the ledger \(change 6/);
     });
 
     test('an outcome after the end of the lease is a violation', () => {
       assert.match(
-        story([came], [claimed], [freed, { ledger: 1 }], [{ ledger: 1 }]).join(),
+        findings([came], [claimed], [freed, { ledger: 1 }], [{ ledger: 1 }]).join(),
         /by a process without the lease/,
       );
     });
 
     test('a fence that changes without a claim, or by more than one, is a violation', () => {
-      const back: Step = { row: [released(held(2)), released(held(2, 1))] };
-      assert.match(story([back]).join(), /the fence of a@1000 went from 2 to 1 without a claim/);
-      assert.match(story([{ row: [FREE, held(1, 2)] }]).join(), /a claim of a@1000 took its fence from 0 to 2/);
-      assert.match(story([{ row: [FREE, held(2, 1)] }]).join(), /a claim of a@1000 took its attempt from 0 to 2/);
+      const back: Step = { row: [released(leased(2)), released(leased(2, 1))] };
+      assert.match(findings([back]).join(), /the fence of a@1000 went from 2 to 1 without a claim/);
+      assert.match(findings([{ row: [FREE, leased(1, 2)] }]).join(), /a claim of a@1000 took its fence from 0 to 2/);
+      assert.match(findings([{ row: [FREE, leased(2, 1)] }]).join(), /a claim of a@1000 took its attempt from 0 to 2/);
     });
 
     test('a lease that passes to another process before its end is a violation', () => {
-      const robbed: Step = { row: [held(1), { ...held(1), claimedAt: 7 }] };
-      assert.match(story([robbed]).join(), /the lease of a@1000 under fence 1 was taken from its holder/);
-      assert.match(story([{ row: [null, held(1)] }]).join(), /was inserted with a lease that no claim made/);
+      const stolen: Step = { row: [leased(1), { ...leased(1), claimedAt: 7 }] };
+      assert.match(findings([stolen]).join(), /the lease of a@1000 under fence 1 was taken from its holder/);
+      assert.match(findings([{ row: [null, leased(1)] }]).join(), /was inserted with a lease that no claim made/);
     });
 
     test('a changed or shortened ledger is a violation', () => {
