@@ -116,11 +116,11 @@ async function drain({ bench, plan, reveille: systems }: Context, consoles: numb
   const during = async ({ running }: { running: unknown[] }) => {
     began = Date.now();
     const [chronosd] = running as RunningChronosd[];
-    const house = await startRouter(bench, chronosd!.url);
-    child = house.child;
+    const router = await startRouter(bench, chronosd!.url);
+    child = router.child;
     const all = userNames(consoles);
     for (let at = 0; at < all.length; at += 8)
-      await Promise.all(all.slice(at, at + 8).map((user) => open(house, chronosd!.url, user, () => looks++)));
+      await Promise.all(all.slice(at, at + 8).map((user) => open(router, chronosd!.url, user, () => looks++)));
     await pause(0);
   };
   const burst = { afterMs: COME_IN_MS, spanMs: seconds * 1000, count };

@@ -74,7 +74,7 @@ export async function runCampaign(plan: CampaignPlan): Promise<CampaignOutcome> 
 async function runPhases(plan: CampaignPlan, folder: string): Promise<CampaignOutcome> {
   const { fault, store, seed, extent, signal } = plan;
   const began = performance.now();
-  const special = fault.house?.(store) ?? {};
+  const special = fault.config?.(store) ?? {};
   const clockToleranceMs = special.clocksJump && store === 'sqlite' ? CLOCK_JUMPS_MS : CLOCK_TOLERANCE_MS;
   const clientFile = join(folder, 'client.jsonl');
   const receiverFile = join(folder, 'receiver.jsonl');
@@ -119,7 +119,7 @@ async function runPhases(plan: CampaignPlan, folder: string): Promise<CampaignOu
     return await evaluate({
       fault,
       store,
-      house: installation,
+      installation,
       seed,
       folder,
       files: { client: clientFile, receiver: receiverFile },

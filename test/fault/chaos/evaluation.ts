@@ -21,7 +21,7 @@ export type StrikeRecord = Strike & { beganAt: number };
 export type CampaignRecords = {
   fault: Fault;
   store: CampaignStore;
-  house: House;
+  installation: House;
   seed: number;
   folder: string;
   files: { client: string; receiver: string };
@@ -80,7 +80,7 @@ export async function evaluate(records: CampaignRecords): Promise<CampaignReport
   const {
     fault,
     store,
-    house: installation,
+    installation,
     seed,
     folder,
     files,

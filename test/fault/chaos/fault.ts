@@ -41,7 +41,7 @@ export type Fault = {
   /** Why it is impossible on this machine, with the remedy; otherwise nothing. */
   missing?: () => string | undefined;
   /** Additional settings of the installation. */
-  house?: (store: CampaignStore) => Partial<HousePlan>;
+  config?: (store: CampaignStore) => Partial<HousePlan>;
   /** Additional settings of an alarm. */
   extras?: (user: HouseUser, random: () => number) => Partial<AlarmCreateBody>;
   /** The users that the fault itself affects; it must not affect the others. */

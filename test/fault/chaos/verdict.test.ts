@@ -31,7 +31,7 @@ const ONE_OWED = `
 test('a campaign with manipulated alarms reports the violations and keeps its logs', async (t) => {
   const tampering: Fault = {
     name: 'tampering',
-    title: 'somebody at the database',
+    title: 'manipulated database',
     stores: ['sqlite'],
     short: extent,
     async strike({ installation }) {
@@ -50,8 +50,8 @@ test('a campaign with manipulated alarms reports the violations and keeps its lo
   for (const name of ['client.jsonl', 'receiver.jsonl', 'database.json', 'verdict.txt', 'house/chronosd-0.log'])
     assert.ok(existsSync(join(folder, name)), name);
   const [heading, ...sentences] = complaints([outcome]);
-  assert.match(heading ?? '', /^somebody at the database on sqlite \(seed 1, logs in \/.*\):$/);
-  assert.ok(sentences.some((sentence) => /nothing of it is owed/.test(sentence)));
+  assert.match(heading ?? '', /^manipulated database on sqlite \(seed 1, logs in \/.*\):$/);
+  assert.ok(sentences.some((sentence) => /has no pending occurrence/.test(sentence)));
   assert.ok(sentences.some((sentence) => /the fence of .* went from 0 to 7 without a claim/.test(sentence)));
   t.diagnostic(`\n${table([outcome])}`);
 });

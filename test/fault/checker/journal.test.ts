@@ -179,7 +179,7 @@ test('an invalid log is refused with the file, the line and the remedy', () => {
       / line 2: call is required; at is required; user is required; operation is required; /,
     ],
     [header.replace('"version":1', '"version":2'), / is a log of version 2, and this checker reads version 1; /],
-    [header.replace('client', 'receiver'), / is the log of the receiver; it goes with --receiver, not --client$/],
+    [header.replace('client', 'receiver'), / is the log of the receiver; use it with --receiver, not --client$/],
     [
       header.replace('}', ',"tolerance":1}'),
       / line 1: unknown field "tolerance"; allowed here: log, version, clockToleranceMs, runsTurns/,

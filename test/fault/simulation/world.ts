@@ -32,7 +32,7 @@ export type WorldOptions = {
 };
 
 /** The log's message when the store is unavailable. Any other error is a defect. */
-const FORESEEN = /could not be read; trying again|could not be stored; trying again/;
+const FORESEEN = /could not be read; retrying|could not be stored; retrying/;
 
 export class World {
   readonly scenario: Scenario;

@@ -14,7 +14,7 @@ export const clock: Fault = {
   title: 'wall clock jumps by an hour',
   stores: ['sqlite', 'postgres'],
   missing: () => needs('faketime', false) || undefined,
-  house: () => ({ clocksJump: true }),
+  config: () => ({ clocksJump: true }),
   short: { strikes: 4, strikingMs: 15_000, recoveringMs: 0, drainMs: ONE_RETRY_MS },
   async strike({ installation, random, round }) {
     const jumping = pick(random, installation.clocks);

@@ -10,7 +10,7 @@ export const disk: Fault = {
   title: 'disk full',
   stores: ['sqlite', 'postgres'],
   missing: () => noSmallDisk() || undefined,
-  house: (store) => ({
+  config: (store) => ({
     replicas: store === 'sqlite' ? 1 : 2,
     diskMegabytes: store === 'sqlite' ? MEGABYTES.sqlite : MEGABYTES.postgres,
   }),

@@ -5,7 +5,7 @@ export const failover: Fault = {
   name: 'failover',
   title: 'primary killed, standby promoted',
   stores: ['postgres'],
-  house: () => ({ replicas: 2, standby: true }),
+  config: () => ({ replicas: 2, standby: true }),
   short: { strikes: 2, strikingMs: 12_000, recoveringMs: 0, drainMs: ONE_RETRY_MS },
   async strike({ installation, random }) {
     const endedAt = await installation.database.failOver(between(random, 0, 2000));

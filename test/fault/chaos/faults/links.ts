@@ -33,7 +33,7 @@ export const links: Fault = {
   name: 'links',
   title: 'links slow, stalled, dropping, half-open, reset',
   stores: ['sqlite', 'postgres'],
-  house: () => ({ links: true }),
+  config: () => ({ links: true }),
   short: { strikes: 28, strikingMs: 75_000, recoveringMs: 0, drainMs: 60_000 },
   strike: impair,
 };

@@ -14,7 +14,7 @@ export const mixed: Fault = {
   name: 'mixed',
   title: 'two of these at once',
   stores: ['sqlite', 'postgres'],
-  house: (store) => ({ ...stop.house?.(store), replicas: store === 'sqlite' ? 1 : 3, links: true }),
+  config: (store) => ({ ...stop.config?.(store), replicas: store === 'sqlite' ? 1 : 3, links: true }),
   short: { strikes: 4, strikingMs: 15_000, recoveringMs: 0, drainMs: 60_000 },
   async strike(scene) {
     const all = ingredients(scene.installation.plan.store);

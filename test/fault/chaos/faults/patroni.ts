@@ -50,7 +50,7 @@ function primaries(through: 'hosts' | 'haproxy', title: string): Fault {
     name: `primaries-${through}`,
     title,
     stores: ['patroni'],
-    house: () => ({ engine: () => PatroniCluster.start(through) }),
+    config: () => ({ engine: () => PatroniCluster.start(through) }),
     short: { strikes: WAYS.length, strikingMs: 150_000, recoveringMs: 0, drainMs: 60_000 },
     strike,
   };

@@ -9,7 +9,7 @@ export const stop: Fault = {
   name: 'stop',
   title: 'SIGSTOP past the lease',
   stores: ['sqlite', 'postgres'],
-  house: (store) => ({
+  config: (store) => ({
     replicas: store === 'sqlite' ? 1 : 4,
     settings: { CHRONOS_CLAIM_LEASE_SECONDS: String(LEASE_SECONDS) },
   }),

@@ -20,7 +20,7 @@ export const targets: Fault = {
   name: 'targets',
   title: 'a tenth of the targets hang or fail',
   stores: ['sqlite', 'postgres'],
-  house: () => ({ users: { target: USERS }, settings: { ROUTER_WAKE_TIMEOUT_MS: '5000' } }),
+  config: () => ({ users: { target: USERS }, settings: { ROUTER_WAKE_TIMEOUT_MS: '5000' } }),
   affects: affectedUsers,
   // Half of their alarms may fail only once, and end as failed. The others are delivered when their agent has
   // recovered.

@@ -4,7 +4,7 @@ import type { AlarmCase, Evidence } from '../evidence.ts';
 import { at, type Finding, named } from '../finding.ts';
 import { neglectOf } from '../overdue.ts';
 
-type PromiseState = 'delivered' | 'recorded' | 'cancelled' | 'paused' | 'owed later';
+type PromiseState = 'delivered' | 'recorded' | 'cancelled' | 'paused' | 'pending';
 
 /** The state of a promise, or its violation. */
 function stateOf(one: AlarmCase, evidence: Evidence): PromiseState | { broken: string } {
@@ -44,10 +44,10 @@ function undelivered(one: AlarmCase, row: Alarm, evidence: Evidence): PromiseSta
 function pending(one: AlarmCase, evidence: Evidence): PromiseState | { broken: string } {
   const owed = one.occurrences.find(({ source, dueAt }) => source === 'schedule' && dueAt !== null);
   // The sixth invariant covers series without a pending occurrence.
-  if (!owed && one.row?.kind === 'cron') return 'owed later';
+  if (!owed && one.row?.kind === 'cron') return 'pending';
   if (!owed) return { broken: `${named(one)} is active, was never delivered, and has no pending occurrence` };
   const neglect = neglectOf(owed, evidence);
-  return neglect === undefined ? 'owed later' : { broken: `${named(one)}: ${neglect}` };
+  return neglect === undefined ? 'pending' : { broken: `${named(one)}: ${neglect}` };
 }
 
 function fireIdsOf({ attempts, wakes }: AlarmCase): Set<string> {
@@ -67,7 +67,7 @@ function falseDeliveries(evidence: Evidence): string[] {
 
 export function keptPromises(evidence: Evidence): Finding {
   const violations: string[] = [];
-  const states: Record<PromiseState, number> = { delivered: 0, recorded: 0, cancelled: 0, paused: 0, 'owed later': 0 };
+  const states: Record<PromiseState, number> = { delivered: 0, recorded: 0, cancelled: 0, paused: 0, pending: 0 };
   const promised = evidence.cases.filter(({ isPromised }) => isPromised);
   for (const one of promised) {
     const state = stateOf(one, evidence);
@@ -85,7 +85,7 @@ export function keptPromises(evidence: Evidence): Finding {
       'alarms given up, with their error': states.recorded,
       'alarms cancelled': states.cancelled,
       'alarms paused': states.paused,
-      'alarms owed later': states['owed later'],
+      'alarms pending': states['pending'],
     },
   };
 }
