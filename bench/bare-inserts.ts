@@ -1,17 +1,17 @@
 /**
- * The bare insert: a row as wide as an alarm's with all its texts, of which the key alone is indexed, in a transaction of its own,
- * through the driver and nothing else.
+ * The bare insert: one row as wide as an alarm with all its texts, with an index on the key only. Each row has its own
+ * transaction, through the driver alone.
  */
 import { randomUUID } from 'node:crypto';
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import pg from 'pg';
-import type { DataPlace } from './systems/chronosd.ts';
+import type { DataLocation } from './systems/chronosd.ts';
 import { SQLITE_FILE } from './systems/reveille-sqlite.ts';
 
-/** Counts how often per second the loops of a measurement get through `work`. */
+/** Counts how often per second the loops of a measurement complete `work`. */
 type Count = (work: (loop: number) => Promise<void>) => Promise<number>;
 
-/** SQLite writes one transaction after the other, so this is the single-threaded rate however many loops there are. */
+/** SQLite writes one transaction after the other, so this is the single-threaded rate for any number of loops. */
 async function intoSqlite(folder: string, count: Count): Promise<number> {
   const db = new DatabaseSync(`${folder}/${SQLITE_FILE}`, { enableForeignKeyConstraints: false });
   try {
@@ -34,7 +34,7 @@ async function intoSqlite(folder: string, count: Count): Promise<number> {
   }
 }
 
-/** As many connections as there are loops, each waiting for its own commit. */
+/** One connection per loop; each waits for its own commit. */
 async function intoPostgres(uri: string, loops: number, count: Count): Promise<number> {
   const clients = Array.from({ length: loops }, () => new pg.Client({ connectionString: uri }));
   for (const client of clients) client.on('error', () => {});
@@ -58,11 +58,11 @@ async function intoPostgres(uri: string, loops: number, count: Count): Promise<n
 }
 
 /**
- * How many rows per second the database takes, bare.
+ * Bare row inserts per second of the database.
  *
- * @param place an installation of which nothing is running
- * @param loops how many insert at once
+ * @param location an installation without running processes
+ * @param loops how many loops insert in parallel
  */
-export function bareInserts(place: DataPlace, loops: number, count: Count): Promise<number> {
-  return 'folder' in place ? intoSqlite(place.folder, count) : intoPostgres(place.uri, loops, count);
+export function bareInserts(location: DataLocation, loops: number, count: Count): Promise<number> {
+  return 'folder' in location ? intoSqlite(location.folder, count) : intoPostgres(location.uri, loops, count);
 }

@@ -1,13 +1,16 @@
-/** Processes that the benchmark starts: each says one line of JSON when it is ready, and all are gone when it ends. */
+/**
+ * Child processes of the benchmark. Each prints one line of JSON when it is ready. All are ended when the benchmark
+ * ends.
+ */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
 export type ChildOptions = {
-  /** What Node is given: its flags, the program, its arguments. */
+  /** Node's arguments: flags, program, program arguments. */
   command: readonly string[];
   env?: Record<string, string>;
-  /** Where standard error goes. */
+  /** The file for standard error. */
   log: string;
 };
 
@@ -27,7 +30,7 @@ export class Child {
     this.#process = spawn(process.execPath, command, {
       env: { PATH: process.env.PATH, ...env },
       stdio: ['pipe', 'pipe', stderr],
-      // A group of its own: Ctrl-C is for the benchmark, which then ends its children in order.
+      // An own process group: Ctrl-C reaches only the benchmark, which then ends its children in order.
       detached: true,
     });
     closeSync(stderr);
@@ -48,28 +51,28 @@ export class Child {
     this.#process.stdin!.write(text);
   }
 
-  /** The next line it writes, as JSON. Rejects with the end of its log when it ends instead. */
+  /** The next output line, as JSON. Rejects with the end of the log if the process ends first. */
   async says<T>(): Promise<T> {
     const line = await this.#lines.next();
     if (line.done) throw new Error(`${this.name} ended without an answer:\n${this.logged()}`);
     try {
       return JSON.parse(line.value) as T;
     } catch {
-      throw new Error(`${this.name} said what is not JSON: ${line.value}`);
+      throw new Error(`${this.name} printed a line that is not JSON: ${line.value}`);
     }
   }
 
-  /** The end of what it has written to its log. */
+  /** The end of its log. */
   logged(): string {
     return readFileSync(this.#log, 'utf8').slice(-2000).trimEnd();
   }
 
-  /** Resolves when it has ended by itself. */
+  /** Resolves when the process has ended by itself. */
   ended(): Promise<void> {
     return this.#exited;
   }
 
-  /** Ends it: kindly at first, by force when that takes too long. Resolves when it is gone. */
+  /** Ends the process: first with a signal it can handle, after a timeout by force. Resolves when it has ended. */
   async stop(): Promise<void> {
     if (!this.running) return;
     this.#process.kill('SIGTERM');

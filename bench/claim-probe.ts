@@ -1,6 +1,6 @@
 /**
- * How long one claim takes: opens the store that chronosd would open, claims what is due in batches of 16 and completes each, and
- * says how long the claims took. A process of its own, so that nothing else is on its event loop.
+ * Duration of one claim: opens the store as chronosd does, claims due occurrences in batches of 16, completes each and
+ * reports the durations. It is its own process, so that nothing else uses its event loop.
  */
 import { join } from 'node:path';
 import { settleDelivered } from '../src/chronos/alarm/settlement.ts';
@@ -9,19 +9,19 @@ import type { AlarmStore } from '../src/chronos/store/store.ts';
 import { systemClock } from '../src/kit/clock/clock.ts';
 import { silentLogger } from '../src/kit/log/log.ts';
 import { percentile } from './statistics.ts';
-import type { DataPlace } from './systems/chronosd.ts';
+import type { DataLocation } from './systems/chronosd.ts';
 
 const BATCH = 16;
 const WARMUP_CLAIMS = 20;
 
-async function openStore(place: DataPlace): Promise<AlarmStore> {
-  if ('folder' in place)
-    return openSqliteStore({ path: join(place.folder, 'chronos.db'), clock: systemClock, log: silentLogger });
+async function openStore(location: DataLocation): Promise<AlarmStore> {
+  if ('folder' in location)
+    return openSqliteStore({ path: join(location.folder, 'chronos.db'), clock: systemClock, log: silentLogger });
   const { openPostgresStore } = await import('../src/chronos/store/postgres/store.ts');
-  return openPostgresStore({ uri: place.uri, clock: systemClock, log: silentLogger });
+  return openPostgresStore({ uri: location.uri, clock: systemClock, log: silentLogger });
 }
 
-/** Claims one batch and completes it; gives back how long the claim took, or `undefined` when nothing was due. */
+/** Claims one batch and completes it. Returns the duration of the claim, or `undefined` if nothing was due. */
 async function claimOnce(store: AlarmStore): Promise<number | undefined> {
   const now = Date.now();
   const startedAt = performance.now();
@@ -44,7 +44,7 @@ async function claimOnce(store: AlarmStore): Promise<number | undefined> {
   return took;
 }
 
-const store = await openStore(JSON.parse(process.argv[2]!) as DataPlace);
+const store = await openStore(JSON.parse(process.argv[2]!) as DataLocation);
 const times: number[] = [];
 for (let claim = 0; ; claim++) {
   const took = await claimOnce(store);

@@ -1,4 +1,4 @@
-/** What a PostgreSQL server did for a load: what it logged, which updates touched no index, how long it computed. */
+/** Work of a PostgreSQL server for a load: log volume, updates that changed no index, processor time. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type pg from 'pg';
@@ -6,13 +6,13 @@ import { withClient } from './databases.ts';
 import { descendantSeconds } from './processes.ts';
 import type { Workbench } from './workbench.ts';
 
-/** For each job; `null` where it cannot be told, or no row was updated. */
+/** Figures per job; `null` where unknown, or where no row was updated. */
 export type DatabaseWork = {
   walBytes: number;
-  /** Images of pages that are in those bytes: the first change to a page after a checkpoint logs one. */
+  /** Page images in those bytes: the first change to a page after a checkpoint logs one. */
   walImages: number;
   walRecords: number;
-  /** Updates that left every index alone, of all updates: heap-only tuples. */
+  /** Share of updates that changed no index: heap-only tuples. */
   hotShare: number | null;
   /** Processor time of the server and its backends, µs. */
   serverMicroseconds: number | null;
@@ -26,7 +26,7 @@ const READ = `
     (SELECT COALESCE(sum(n_tup_hot_upd), 0)::float8 FROM pg_stat_user_tables) AS hot
   FROM pg_stat_wal`;
 
-/** Backends publish their counters at most once a second, and when they are idle. */
+/** Backends publish their counters at most once per second, and when they are idle. */
 const PUBLISHED_AFTER_MS = 1_200;
 
 async function read(client: pg.Client, bench: Workbench): Promise<Counters> {
@@ -37,7 +37,7 @@ async function read(client: pg.Client, bench: Workbench): Promise<Counters> {
   return { ...rows[0]!, ...(seconds === undefined ? {} : { seconds }) };
 }
 
-/** Begins to count on a database; what it returns tells what was done since, for each of `jobs` jobs. */
+/** Starts to count on a database. The returned function reports the work since then, per job of `jobs` jobs. */
 export async function countDatabaseWork(
   bench: Workbench,
   uri: string,

@@ -1,8 +1,8 @@
-/** Databases on the benchmark's server: made from a template, so that every installation starts from the same rows. */
+/** Databases on the benchmark's server: copies of a template, so that every installation starts with the same rows. */
 import pg from 'pg';
 import type { Workbench } from './workbench.ts';
 
-/** Runs statements on a connection of their own. */
+/** Runs statements on their own connection. */
 export async function withClient<T>(uri: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = new pg.Client({ connectionString: uri });
   client.on('error', () => {});
@@ -21,7 +21,7 @@ export async function createDatabase({ postgres }: Workbench, template?: Databas
   return { name, uri: postgres.uri(name) };
 }
 
-/** What autovacuum and the checkpointer would have come round to by themselves, done before a measurement instead of during it. */
+/** Runs the work of autovacuum and the checkpointer before a measurement, so that it does not run during one. */
 export async function settleDatabase({ uri }: Pick<Database, 'uri'>): Promise<void> {
   await withClient(uri, async (client) => {
     await client.query('VACUUM (ANALYZE)');
@@ -29,7 +29,7 @@ export async function settleDatabase({ uri }: Pick<Database, 'uri'>): Promise<vo
   });
 }
 
-/** What a database takes up on the disk. */
+/** Size of a database on disk. */
 export async function databaseBytes({ uri }: Pick<Database, 'uri'>): Promise<number> {
   const { rows } = await withClient(uri, (client) =>
     client.query<{ bytes: number }>('SELECT pg_database_size(current_database())::float8 AS bytes'),

@@ -1,12 +1,12 @@
-/** One POST to the sink, the way Reveille's own waker does it; the raw rate and the peers use this very code. */
+/** One POST to the sink, sent like a wake of Reveille. The raw rate and the peers use this code too. */
 import { Pool } from 'undici';
 import { wakeAnswer } from '../src/chronos/dispatch/http-waker.ts';
 
-/** As many as chronosd has in flight at most, unless told otherwise. */
+/** The default is chronosd's limit of parallel wakes. */
 export const CONNECTIONS = 256;
 
 export type Delivery = {
-  /** Rejects unless the answer is a 2xx. */
+  /** Rejects unless the answer is 2xx. */
   post(body: string): Promise<void>;
   close(): Promise<void>;
 };

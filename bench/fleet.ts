@@ -1,6 +1,6 @@
 /**
- * `npm run bench:fleet -- [--rounds N] [--users N]`: what many buckets cost on one server, and what Citus carries with one worker
- * and with two. Prints; the figures stand in bench/findings.md.
+ * `npm run bench:fleet -- [--rounds N] [--users N]`: the cost of many buckets on one server, and the throughput of
+ * Citus with one and two workers. Prints the figures; bench/findings.md records them.
  */
 import { parseArgs } from 'node:util';
 import { reshard } from '../src/chronos/store/postgres/reshard.ts';
@@ -17,7 +17,7 @@ import { Workbench } from './workbench.ts';
 const { values } = parseArgs({
   options: { rounds: { type: 'string', default: '3' }, users: { type: 'string', default: String(OWNERS) } },
 });
-/** How many alarms' owners are dealt out to the buckets: with few of them no bucket has enough for a full claim. */
+/** Number of users over all buckets: with few users no bucket has enough occurrences for a full claim. */
 const [ROUNDS, USERS] = [Number(values.rounds), Number(values.users)];
 for (const [name, value, most] of [
   ['rounds', ROUNDS, 100],
@@ -28,7 +28,7 @@ for (const [name, value, most] of [
     process.exit(2);
   }
 const BUCKETS = 64;
-/** Everything due within a moment, and an even stream. */
+/** All jobs due within a short time, and an even stream. */
 const LOADS = {
   burst: { afterMs: 4_000, spanMs: 2_000, count: 20_000 },
   steady: { afterMs: 4_000, spanMs: 10_000, count: 10_000 },
@@ -45,7 +45,7 @@ type Figures = {
   own: number;
 };
 
-/** Both of what is compared are given the time that the slower one takes to load. */
+/** Both compared systems get the loading time that the slower one needs. */
 const LOAD_RATE = 2_000;
 
 async function run(bench: Workbench, quick: System, load: keyof typeof LOADS): Promise<Figures> {
@@ -71,12 +71,12 @@ async function compare(bench: Workbench, systems: Record<string, System>, load: 
   for (let round = 0; round < ROUNDS; round++)
     for (const [title, system] of Object.entries(systems))
       found.set(title, [...(found.get(title) ?? []), await run(bench, system, load)]);
-  // Medians; how far rounds are apart is seen by running it again.
+  // Medians. Run it again to see the spread between rounds.
   for (const [title, rounds] of found) {
     const of = (name: keyof Figures, digits = 0) =>
       (median(rounds.map((each) => each[name])) ?? Number.NaN).toFixed(digits);
     console.log(
-      `${load}, ${USERS} users, ${title}: ${of('perSecond')} fires/s, late p50 ${of('p50', 1)} ms, p99 ${of('p99', 1)} ms; a fire takes ` +
+      `${load}, ${USERS} users, ${title}: ${of('perSecond')} fires/s, late p50 ${of('p50', 1)} ms, p99 ${of('p99', 1)} ms; per fire ` +
         `${of('own')} µs of chronosd, ${of('server')} µs of PostgreSQL, ${of('wal')} B of log in ${of('records', 1)} records`,
     );
   }

@@ -1,4 +1,4 @@
-/** The machine that the figures come from. */
+/** The machine on which the figures are measured. */
 import { closeSync, fdatasyncSync, openSync, rmSync, writeSync } from 'node:fs';
 import os from 'node:os';
 import { join } from 'node:path';
@@ -8,14 +8,14 @@ export type Machine = {
   cores: number;
   memoryGigabytes: number;
   os: string;
-  /** Appends of 4 KiB, each followed by `fdatasync`, per second, in the folder where the databases are. */
+  /** Appends of 4 KiB, each followed by `fdatasync`, per second, in the folder of the databases. */
   syncsPerSecond: number;
 };
 
 const BLOCK = Buffer.alloc(4096, 1);
 const SYNC_MS = 2_000;
 
-/** How often per second the disk lets one writer make sure that a block is on it. */
+/** Durable appends per second of one writer. */
 export function syncsPerSecond(folder: string): number {
   const path = join(folder, 'sync-probe');
   const file = openSync(path, 'w');
@@ -37,7 +37,7 @@ export function describeMachine(folder: string): Machine {
     cpu: cpus[0]?.model.trim() ?? 'unknown',
     cores: cpus.length,
     memoryGigabytes: os.totalmem() / 1e9,
-    // The rest of a release names whoever built the kernel.
+    // The rest of the release string names the builder of the kernel.
     os: `${os.type()} ${os.release().split('-')[0]}`,
     syncsPerSecond: syncsPerSecond(folder),
   };

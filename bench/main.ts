@@ -37,7 +37,7 @@ import { measureTools } from './workloads/tools.ts';
 
 const PEERS_FOLDER = join(BENCH_FOLDER, 'peers');
 
-/** What bears on durability and speed. */
+/** Settings that affect durability and speed. */
 const POSTGRES_SETTINGS = [
   'shared_buffers',
   'fsync',
@@ -57,7 +57,7 @@ function installPeers(progress: Progress): void {
   });
 }
 
-/** Whether any system is to be measured that others make. */
+/** Whether a system of another project is selected. */
 function wantsPeers({ systems }: Options): boolean {
   return systems?.every((name) => name.startsWith('reveille-')) !== true;
 }
@@ -100,8 +100,8 @@ async function settingsOf(bench: Workbench): Promise<Record<string, string>> {
   });
 }
 
-/** Those of the systems that can be installed here, and why the others cannot. */
-async function tryOut<Kind extends System>(systems: readonly Kind[]) {
+/** The selected systems that can be installed here, and why the others cannot. */
+async function selectAvailable<Kind extends System>(systems: readonly Kind[]) {
   const available: Kind[] = [];
   const unavailable: Report['unavailable'] = [];
   for (const system of systems) {
@@ -146,10 +146,10 @@ async function measureInto<Name extends WorkloadName>(
   report.measured[name] = { at: new Date().toISOString(), commit, cpu: report.machine.cpu };
 }
 
-/** Which code this is: what is measured is started from the same files. */
+/** Identifies the measured code: the systems start from the same files. */
 function commitOf(): string {
   try {
-    const git = (...words: string[]) => execFileSync('git', words, { cwd: BENCH_FOLDER, encoding: 'utf8' }).trim();
+    const git = (...args: string[]) => execFileSync('git', args, { cwd: BENCH_FOLDER, encoding: 'utf8' }).trim();
     const isChanged = git('status', '--porcelain', '--', '../src', '.', ':!findings.md') !== '';
     return `${git('rev-parse', '--short', 'HEAD')}${isChanged ? '+' : ''}`;
   } catch {
@@ -157,7 +157,7 @@ function commitOf(): string {
   }
 }
 
-/** What an earlier run left in the folder, without the results of the workloads that this one measures. */
+/** Results of an earlier run in the folder, without the workloads that this run measures. */
 function earlierReport(options: Options): Report | undefined {
   const path = options.out === undefined ? undefined : join(options.out, 'benchmarks.json');
   if (path === undefined || !existsSync(path)) return undefined;
@@ -186,11 +186,11 @@ function print(results: Results): void {
 type Schedulers = Pick<Context, 'reveille' | 'peers' | 'peersByDefault'> &
   Pick<Report, 'versions' | 'postgres' | 'systems' | 'unavailable'>;
 
-/** Those who keep alarms or jobs, and what is to be known of them. */
-async function lookAtSchedulers(bench: Workbench, options: Options): Promise<Schedulers> {
+/** The systems that store alarms or jobs, with their properties. */
+async function readSchedulers(bench: Workbench, options: Options): Promise<Schedulers> {
   const wanted = ({ name }: { name: string }) => options.systems?.includes(name) ?? true;
-  const own = await tryOut([reveilleOnSqlite(bench), reveilleOnPostgres(bench)].filter(wanted));
-  const others = await tryOut(peersIn(bench, 'best').filter(wanted));
+  const own = await selectAvailable([reveilleOnSqlite(bench), reveilleOnPostgres(bench)].filter(wanted));
+  const others = await selectAvailable(peersIn(bench, 'best').filter(wanted));
   const { available: reveille } = own;
   const { available: peers } = others;
   const unavailable = [...own.unavailable, ...others.unavailable];
@@ -207,8 +207,8 @@ async function lookAtSchedulers(bench: Workbench, options: Options): Promise<Sch
 }
 
 /**
- * A system that the earlier run measured and this one cannot would fall off the page, and whoever is left would be the
- * best peer.
+ * If this run cannot measure a system that the earlier run measured, the system would vanish from the page. The next
+ * best peer would then count as the best.
  *
  * @throws WrongOption
  */
@@ -216,19 +216,19 @@ function refuseLoss(earlier: Report, { unavailable }: Schedulers, { systems, out
   const lost = unavailable.find(({ title }) => earlier.systems.some((known) => known.title === title));
   if (!lost || systems) return;
   throw new WrongOption(
-    `${lost.title} is on the page in ${out} and cannot be measured here: ${lost.reason}. Install it, name those who are to be measured with --systems, or write elsewhere with --out`,
+    `${lost.title} is on the page in ${out} and cannot be measured here: ${lost.reason}. Install it, select the systems with --systems, or write to another folder with --out`,
   );
 }
 
 const NO_SCHEDULERS = { reveille: [], peers: [], peersByDefault: [] };
 
 async function measureAll(bench: Workbench, options: Options, plan: Plan, progress: Progress): Promise<void> {
-  progress.step('looking at the machine');
+  progress.step("reading the machine's properties");
   const commit = commitOf();
   const earlier = earlierReport(options);
-  const schedulers = needsServers(options.only) ? await lookAtSchedulers(bench, options) : undefined;
+  const schedulers = needsServers(options.only) ? await readSchedulers(bench, options) : undefined;
   if (earlier && schedulers) refuseLoss(earlier, schedulers, options);
-  // What this run knows nothing of is as the earlier one had it.
+  // Results that this run does not measure stay as in the earlier run.
   const { postgres = {}, systems = [], unavailable = [] } = schedulers ?? earlier ?? {};
   const report: Report = {
     schema: 1,
@@ -244,7 +244,7 @@ async function measureAll(bench: Workbench, options: Options, plan: Plan, progre
     await measureInto(report, name, context, commit);
     progress.clear();
     print({ [name]: report.results[name] });
-    // After each workload: a run that is cut short leaves what it has found.
+    // Saved after each workload, so that an interrupted run keeps its results.
     if (options.out !== undefined) write(report, options.out);
   }
   for (const { title, reason } of schedulers?.unavailable ?? [])
@@ -264,7 +264,7 @@ async function run(options: Options): Promise<void> {
     for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => resolve(signal));
   });
   try {
-    // What is under way when a signal comes fails as everything is taken away from it; that is not news.
+    // On a signal, running work fails because its processes are ended. Those errors are not reported.
     const signal = await Promise.race([interrupted, measureAll(bench, options, planOf(options), progress)]);
     if (signal) process.exitCode = signal === 'SIGINT' ? 130 : 143;
   } finally {

@@ -1,4 +1,4 @@
-/** One run of one system: jobs loaded, processes started, the window awaited, the sink asked. */
+/** One run of one system: loads jobs, starts processes, waits for the window to end, queries the sink. */
 import { countDatabaseWork, type DatabaseWork } from './database-work.ts';
 import { peakMegabytes, processorSeconds, writtenBytes } from './processes.ts';
 import { endOf, type Series } from './series.ts';
@@ -6,41 +6,41 @@ import type { Arrivals } from './sink/sink.ts';
 import type { Installation, Running, System } from './systems/system.ts';
 import type { Workbench } from './workbench.ts';
 
-/** A series whose first due instant is not known yet: it comes so many milliseconds after the first of all. */
+/** A series whose first due time is not known yet: it follows the first of all by so many milliseconds. */
 export type Phase = { afterMs: number; spanMs: number; count: number; owners?: number };
 
-/** From the end of the loading to the first due instant: processes start, and caches come to rest. */
+/** From the end of loading to the first due time: processes start and caches settle. */
 const START_MS = 2_500;
-/** Everything must be ready this long before the first is due. */
+/** Everything must be ready this long before the first due time. */
 const READY_MS = 300;
 
 type Prepared = { series: Series[]; running: Running[] };
 
 export type OwnWork = {
-  /** Processor time for each job of all phases, µs. */
+  /** Processor time per job of all phases, µs. */
   processorMicroseconds: number;
-  /** Written to disks for each job of all phases, bytes. */
+  /** Written to disk per job of all phases, bytes. */
   writtenBytes: number;
-  /** Resident at the most, all processes together, MB. */
+  /** Peak resident memory of all processes together, MB. */
   peakMegabytes: number;
 };
 
 export type Run = {
-  /** Each phase with its due instants. */
+  /** The phases with their due times. */
   series: Series[];
-  /** Asks the sink what has arrived of one. */
+  /** Queries the sink for the arrivals of one phase. */
   arrivals: (series: Series) => Promise<Arrivals>;
-  /** What the system's own processes did, not the database server's; nothing where the machine does not say. */
+  /** Work of the system's own processes, without the database server; empty where the machine does not report it. */
   own: OwnWork | undefined;
-  /** What PostgreSQL did for each job of all phases, where the store is PostgreSQL. */
+  /** Work of PostgreSQL per job of all phases, where the store is PostgreSQL. */
   databaseWork: DatabaseWork | undefined;
   /** The address of the database, where the store is PostgreSQL. */
   uri: string | undefined;
 };
 
 /**
- * Loads the phases into a fresh installation and starts it, early enough for the first fire. When loading took longer than the
- * system said, it is done again with more time.
+ * Loads the phases into a fresh installation and starts it early enough for the first fire. If loading takes longer
+ * than the system promised, it is repeated with more time.
  */
 async function prepare(
   installation: Installation,
@@ -69,33 +69,33 @@ async function prepare(
 
 export type RunOptions = {
   phases: readonly Phase[];
-  /** Processes of the system; 1 unless told. */
+  /** Processes of the system; 1 by default. */
   replicas?: number;
-  /** Where its processes POST; the sink's `url` unless told. */
+  /** The target of their POSTs; the sink's `url` by default. */
   target?: string | undefined;
-  /** How long to wait after the last due instant for what has not arrived. */
+  /** How long to wait for missing fires after the last due time. */
   patienceMs: number;
   /** Called when the jobs are loaded and the processes run. */
   onStart?: (endsAt: number) => void;
-  /** What happens to the system meanwhile, begun when its processes run; the run ends no sooner than this does. */
-  during?: (under: UnderWay) => Promise<void>;
+  /** An action on the system while its processes run. The run ends no earlier than the action. */
+  during?: (under: RunInProgress) => Promise<void>;
 };
 
-/** A run that goes on. */
-export type UnderWay = {
+/** A run in progress. */
+export type RunInProgress = {
   installation: Installation;
-  /** Its processes; one that is started again takes the place of the one that ended. */
+  /** Its processes. A restarted one replaces the one that ended. */
   running: Running[];
   series: readonly Series[];
 };
 
-/** The sum over all processes; `undefined` when one of them has no figure. */
+/** The sum over all processes; `undefined` if one has no figure. */
 function sumOver(running: readonly Running[], figure: (pid: number) => number | undefined): number | undefined {
   const figures = running.map(({ pid }) => figure(pid));
   return figures.includes(undefined) ? undefined : figures.reduce<number>((sum, each) => sum + (each ?? 0), 0);
 }
 
-/** Begins to count what processes do; what it returns tells what they did since, for each of `jobs` jobs. */
+/** Starts to count the work of processes. The returned function reports the work since then, per job of `jobs` jobs. */
 function countOwnWork(running: readonly Running[]): (jobs: number) => OwnWork | undefined {
   const seconds = sumOver(running, processorSeconds);
   const bytes = sumOver(running, writtenBytes);
@@ -112,7 +112,7 @@ function countOwnWork(running: readonly Running[]): (jobs: number) => OwnWork | 
   };
 }
 
-/** Carries a run out, hands it to `read` while everything is still up, and cleans up. */
+/** Carries out a run, passes it to `read` while all processes still run, and cleans up. */
 export async function runOnce<T>(
   bench: Workbench,
   system: System,
@@ -129,7 +129,7 @@ export async function runOnce<T>(
       const { series, running } = prepared;
       const end = Math.max(...series.map(endOf));
       onStart?.(end);
-      // A server that is killed meanwhile loses its counters.
+      // A server that is killed during the run loses its counters.
       const databaseWork =
         installation.uri === undefined || during !== undefined
           ? undefined

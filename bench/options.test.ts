@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { readOptions, WrongOption } from './options.ts';
 import { needsServers, WORKLOADS } from './plan.ts';
 
-test('without options everything is measured but what takes an hour, and docs/internals is written', () => {
+test('without options everything runs except the hour-long workloads, and docs/internals is written', () => {
   const options = readOptions([]);
   assert.deepEqual(
     options.only,
@@ -12,16 +12,16 @@ test('without options everything is measured but what takes an hour, and docs/in
   assert.equal(options.out, 'docs/internals');
 });
 
-test('a quick look writes nothing unless told where', () => {
+test('a quick run writes nothing without --out', () => {
   assert.equal(readOptions(['--quick']).out, undefined);
   assert.equal(readOptions(['--quick', '--out', 'here']).out, 'here');
 });
 
-test('workloads keep their order, whatever order they are asked for in', () => {
+test('workloads keep their order, in any order of the option', () => {
   assert.deepEqual(readOptions(['--only', 'burst, lateness']).only, ['lateness', 'burst']);
 });
 
-test('an agent’s workloads are known and need no servers, unless chronosd is measured as well', () => {
+test('an agent’s workloads are valid and need no servers, unless chronosd is measured too', () => {
   const { only } = readOptions(['--only', 'memory,tools,boot']);
   assert.deepEqual(only, ['tools', 'boot', 'memory']);
   assert.equal(needsServers(only), false);
@@ -29,7 +29,7 @@ test('an agent’s workloads are known and need no servers, unless chronosd is m
   assert.equal(needsServers(WORKLOADS), true);
 });
 
-test('a wrong option is named with what would be right', () => {
+test('the message about a wrong option names the valid values', () => {
   assert.throws(() => readOptions(['--only', 'lateness,latency']), /--only knows lateness.*\(got latency\)/);
   assert.throws(() => readOptions(['--rounds', '0']), /--rounds must be a whole number from 1 \(got 0\)/);
   assert.throws(() => readOptions(['--fast']), WrongOption);

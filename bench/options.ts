@@ -30,7 +30,7 @@ export type Options = {
   help: boolean;
 };
 
-/** What was typed is wrong; the message says what would be right. */
+/** An invalid argument; the message names the valid values. */
 export class WrongOption extends Error {}
 
 function positive(name: string, text: string | undefined): number | undefined {
@@ -57,16 +57,16 @@ function workloads(text: string | undefined): readonly WorkloadName[] {
 }
 
 /**
- * @param words what follows the program's name
+ * @param args the arguments after the program's name
  * @throws WrongOption
  */
-export function readOptions(words: readonly string[]): Options {
+export function readOptions(args: readonly string[]): Options {
   const text = { type: 'string' } as const;
   const flag = { type: 'boolean', default: false } as const;
   let values: ReturnType<typeof parse>;
   const parse = () =>
     parseArgs({
-      args: [...words],
+      args: [...args],
       options: {
         only: text,
         quick: flag,

@@ -1,4 +1,4 @@
-/** How much is measured: everything, or a quick look. Pure. */
+/** The volume of a measurement: full or quick. Pure. */
 
 export const WORKLOADS = [
   'lateness',
@@ -20,18 +20,18 @@ export const WORKLOADS = [
 ] as const;
 export type WorkloadName = (typeof WORKLOADS)[number];
 
-/** Measured only when they are asked for by name: together they take 70 minutes, and what an earlier run found stays on the page. */
+/** These run only when named: together they take 70 minutes. The results of an earlier run stay on the page. */
 export const ON_REQUEST: ReadonlySet<WorkloadName> = new Set(['endurance', 'resident']);
 
-/** These are about an agent: they wake nobody and need neither a database server nor the sink. */
+/** Workloads of an agent: they send no wakes and need neither a database server nor the sink. */
 const ALONE: ReadonlySet<WorkloadName> = new Set(['tools', 'boot', 'memory', 'receipts', 'chronometric', 'proxy']);
 
-/** Whether any of these workloads is about chronosd, which stores somewhere and wakes somebody. */
+/** Whether any of these workloads uses chronosd, which needs a store and a target. */
 export function needsServers(names: readonly WorkloadName[]): boolean {
   return names.some((name) => !ALONE.has(name));
 }
 
-/** Creates and fires per second; windows one after the other. */
+/** Creates and fires per second, in consecutive windows. */
 export type LastingLoad = { rate: number; windows: number; windowSeconds: number };
 
 export type Plan = {
@@ -40,35 +40,38 @@ export type Plan = {
     /** Fires per second. */
     rates: number[];
     seconds: number;
-    /** Fires at the same rate before the window that counts: connections are open and code is compiled, as in a daemon that has run for a while. */
+    /**
+     * Fires at the same rate before the measured window: connections are open and code is compiled, as in a daemon that
+     * has run for some time.
+     */
     warmupSeconds: number;
-    /** Peers in their default setting are shown at these rates, for so long, in one round. */
+    /** Rates, duration and a single round for the peers in their default setting. */
     defaults: { rates: number[]; seconds: number };
   };
   burst: { count: number; seconds: number; defaultsPatienceSeconds: number };
   creates: { clients: number[]; seconds: number };
   growth: { pending: number[]; rate: number; seconds: number };
   replicas: { counts: number[] };
-  /** Jobs per second, and how long, of each scenario. */
+  /** Jobs per second, and duration, of each scenario. */
   queue: { rate: number; seconds: number };
-  /** Everything is forgotten after the length of a window. */
+  /** Everything is deleted after the length of a window. */
   endurance: LastingLoad;
-  /** Everything is kept. */
+  /** Nothing is deleted. */
   resident: LastingLoad;
   footprint: { starts: number };
-  /** Calls of each kind through each way in a round. */
+  /** Calls of each kind through each client in a round. */
   tools: { calls: number };
-  /** MCP servers of one agent, and how often they are started. */
+  /** MCP servers of one agent, and number of starts. */
   boot: { servers: number[]; starts: number };
   /** Memories in the file, ascending, and queries of each kind. */
   memory: { memories: number[]; queries: number };
-  /** Length of a window of each way in a round. */
+  /** Window length of each variant in a round. */
   receipts: { seconds: number };
   /** Starts of each server, and calls of each tool in a round. */
   chronometric: { starts: number; calls: number };
-  /** Requests one at a time and length of a window with many in a round; wakes of a machine that sleeps. */
+  /** Sequential requests, window length of parallel requests per round, and wakes of a sleeping machine. */
   proxy: { calls: number; seconds: number; wakes: number };
-  /** Fires within so many seconds, and open consoles beside them. */
+  /** Fires, the span of their due times in seconds, and open consoles. */
   consoles: { count: number; seconds: number; consoles: number };
 };
 
@@ -125,10 +128,10 @@ const QUICK: Plan = {
 export type PlanChanges = {
   quick: boolean;
   rounds?: number | undefined;
-  /** Length of a window of the lateness workload. */
+  /** Window length of the lateness workload. */
   seconds?: number | undefined;
   growthMax?: number | undefined;
-  /** How long the endurance workload takes. */
+  /** Duration of the endurance workload. */
   minutes?: number | undefined;
 };
 
@@ -146,7 +149,7 @@ export function planOf({ quick, rounds, seconds, growthMax = Number.POSITIVE_INF
   };
 }
 
-/** The systems of one round, a different one first each time: what heats up or fills up must not always hit the same. */
+/** The systems of one round, rotated: heat and full caches must not always affect the same system. */
 export function rotated<T>(items: readonly T[], round: number): T[] {
   const first = items.length === 0 ? 0 : round % items.length;
   return [...items.slice(first), ...items.slice(0, first)];

@@ -1,4 +1,4 @@
-/** What the system says about a process. */
+/** Figures of the operating system about a process. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 
@@ -11,10 +11,10 @@ export function residentMegabytes(pid: number): number {
 /** Linux counts processor time in hundredths of a second. */
 const TICK_SECONDS = 0.01;
 
-/** Processor time that a process has used, all threads, user and system, in seconds; `undefined` where the system has no /proc. */
+/** Processor time of a process, all threads, user and system, in seconds; `undefined` on systems without /proc. */
 export function processorSeconds(pid: number): number | undefined {
   try {
-    // The second field, the name, may hold spaces; it ends with the last parenthesis.
+    // The second field, the name, may contain spaces; it ends at the last parenthesis.
     const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.split(' ');
     return (Number(fields[11]) + Number(fields[12])) * TICK_SECONDS;
   } catch {
@@ -22,7 +22,7 @@ export function processorSeconds(pid: number): number | undefined {
   }
 }
 
-/** Processor time of a process and of all that it has started, ended ones included, in seconds. */
+/** Processor time of a process and of all its children, ended ones included, in seconds. */
 export function descendantSeconds(pid: number): number | undefined {
   const seconds = processorSeconds(pid);
   if (seconds === undefined) return undefined;
@@ -36,12 +36,12 @@ export function descendantSeconds(pid: number): number | undefined {
   );
 }
 
-/** What a process has had written to disks so far, in bytes; `undefined` where the system does not say. */
+/** Bytes that a process has caused to be written to disk; `undefined` where the system does not report it. */
 export function writtenBytes(pid: number): number | undefined {
   return procNumber(`/proc/${pid}/io`, /^write_bytes: (\d+)/m);
 }
 
-/** The most memory that a process has had resident, in MB (10⁶ bytes); `undefined` where the system does not say. */
+/** Peak resident memory of a process, in MB (10⁶ bytes); `undefined` where the system does not report it. */
 export function peakMegabytes(pid: number): number | undefined {
   const kibibytes = procNumber(`/proc/${pid}/status`, /^VmHWM:\s+(\d+) kB/m);
   return kibibytes === undefined ? undefined : (kibibytes * 1024) / 1e6;

@@ -1,4 +1,4 @@
-/** What is going on, for whoever waits: one calm line on a terminal, a line per step elsewhere. */
+/** Progress for the operator: one updated line on a terminal, one line per step elsewhere. */
 
 function seconds(milliseconds: number): string {
   const whole = Math.max(0, Math.round(milliseconds / 1000));
@@ -16,7 +16,7 @@ export class Progress {
     this.#out = out;
   }
 
-  /** Something new begins, or, with the same label, it has become known when it will be over. */
+  /** A new step starts, or, with the same label, its expected end is known. */
   step(label: string, endsAt?: number): void {
     const isNew = label !== this.#label;
     this.#label = label;
@@ -29,13 +29,13 @@ export class Progress {
     this.#timer ??= setInterval(() => this.#draw(), 1000).unref();
   }
 
-  /** It goes on, and is this far. Shown on terminals alone. */
+  /** Progress of the current step. Shown on terminals only. */
   detail(text: string): void {
     if (!this.#out.isTTY) return;
     this.#draw(text);
   }
 
-  /** Leaves the line empty, for something that stays. */
+  /** Clears the line for permanent output. */
   clear(): void {
     clearInterval(this.#timer);
     this.#timer = undefined;

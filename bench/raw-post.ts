@@ -1,6 +1,6 @@
 /**
- * How fast the client and the sink are without any scheduler: 256 POSTs always under way, over the connections that Reveille's
- * waker uses. A process of its own, as every system is. Says how many milliseconds it took.
+ * Rate of client and sink without a scheduler: 256 POSTs always in flight, over the connections of Reveille's waker. It
+ * is its own process, like every system. Prints the duration in milliseconds.
  */
 import { CONNECTIONS, createDelivery } from './delivery.ts';
 import { jobOf } from './series.ts';

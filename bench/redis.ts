@@ -1,14 +1,14 @@
-/** A Redis server for the peer that needs one: on loopback, durable, gone with the benchmark however that ends. */
+/** A Redis server for the peer that needs one: on loopback, durable, and ended with the benchmark in every case. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { freePort } from '../test/support/postgres/server.ts';
 import { Unavailable } from './systems/system.ts';
 
-/** As durable as the others: a write is on the disk before it is answered. */
+/** As durable as the others: a write is on disk before it is acknowledged. */
 const DURABLE = ['--appendonly', 'yes', '--appendfsync', 'always', '--save', ''];
 
-/** Runs the server until its own input ends, as it does when the benchmark is gone. */
+/** Runs the server until its own input ends, which happens when the benchmark ends. */
 const GUARDED = 'redis-server "$@" & pid=$!; cat > /dev/null; kill -KILL $pid 2> /dev/null; wait $pid';
 
 const START_LIMIT_MS = 10_000;
@@ -38,12 +38,12 @@ export class RedisServer {
   }
 
   /**
-   * @param folder where its data goes
-   * @throws Unavailable when the machine has no redis-server
+   * @param folder its data folder
+   * @throws Unavailable if the machine has no redis-server
    */
   static async open(folder: string): Promise<RedisServer> {
     if (spawnSync('redis-server', ['--version']).status !== 0)
-      throw new Unavailable('redis-server is not installed; the distribution has it');
+      throw new Unavailable('redis-server is not installed; install the package of your distribution');
     const server = new RedisServer(folder, await freePort());
     await server.start();
     return server;
@@ -53,17 +53,17 @@ export class RedisServer {
     return `redis://127.0.0.1:${this.#port}/0`;
   }
 
-  /** Resolves when connections are accepted. */
+  /** Resolves when the server accepts connections. */
   async start(): Promise<void> {
-    const words = ['--port', String(this.#port), '--bind', '127.0.0.1', '--dir', this.#folder, ...DURABLE];
-    this.#process = spawn('/bin/sh', ['-c', GUARDED, 'sh', ...words], {
+    const args = ['--port', String(this.#port), '--bind', '127.0.0.1', '--dir', this.#folder, ...DURABLE];
+    this.#process = spawn('/bin/sh', ['-c', GUARDED, 'sh', ...args], {
       stdio: ['pipe', 'ignore', 'ignore'],
       detached: true,
     });
     await untilListening(this.#port);
   }
 
-  /** Ends it without a chance to tidy up, as a power cut does; resolves when it is gone. */
+  /** Kills it without a shutdown, as a power failure does. Resolves when it has ended. */
   async kill(): Promise<void> {
     const server = this.#process;
     if (!server) return;

@@ -1,4 +1,4 @@
-/** Everything that one or several runs have found, as it is kept in `docs/internals/benchmarks.json`. */
+/** All results of one or several runs, in the form of `docs/internals/benchmarks.json`. */
 import type { Machine } from './machine.ts';
 import type { Plan, WorkloadName } from './plan.ts';
 import type { BootRow } from './workloads/boot.ts';
@@ -40,7 +40,7 @@ export type Results = {
 export type Measured = {
   /** RFC 3339. */
   at: string;
-  /** Of the checkout, with `+` behind it when files were changed; `unknown` without Git. */
+  /** Commit of the checkout, with `+` after it when files were changed; `unknown` without Git. */
   commit: string;
   cpu: string;
 };
@@ -48,16 +48,16 @@ export type Measured = {
 export type Report = {
   schema: 1;
   machine: Machine;
-  /** Name to version, of everything that has part in it. */
+  /** Name to version, of every program involved. */
   versions: Record<string, string>;
-  /** PostgreSQL's settings that matter here, by name; none when nothing was measured on it. */
+  /** PostgreSQL settings that affect the results, by name; empty when nothing was measured on it. */
   postgres: Record<string, string>;
-  /** How each system was configured. */
+  /** Configuration of each system. */
   systems: { name: string; title: string; settings: string }[];
-  /** Systems that could not be measured, and why. */
+  /** Systems that could not be measured, with the reason. */
   unavailable: { title: string; reason: string }[];
   plan: Plan;
-  /** Of each workload: they can be repeated one by one. */
+  /** Per workload, since workloads can be repeated one by one. */
   measured: Partial<Record<WorkloadName, Measured>>;
   results: Results;
 };

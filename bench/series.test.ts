@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { dueBefore, dueOf, type Series } from './series.ts';
 
-test('the part of a series that is due before an instant has every job due before it, and no other', () => {
+test('the part of a series before a time has exactly the jobs that are due before it', () => {
   const series: Series = { number: 1, count: 24_000, firstDue: 1_000_000, spanMs: 30_000 };
   for (const instant of [999_000, 1_000_000, 1_000_001, 1_000_777, 1_011_321, 1_030_000, 1_031_000]) {
     const part = dueBefore(series, instant);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { latenessOf, median, medianLateness, percentile } from './statistics.ts';
 
-test('a percentile is a value that was measured, by nearest rank', () => {
+test('a percentile is a measured value, by nearest rank', () => {
   const sorted = Array.from({ length: 100 }, (_, index) => index + 1);
   assert.equal(percentile(sorted, 0.5), 50);
   assert.equal(percentile(sorted, 0.99), 99);
@@ -11,7 +11,7 @@ test('a percentile is a value that was measured, by nearest rank', () => {
   assert.equal(percentile([], 0.5), null);
 });
 
-test('what never arrived counts as later than everything that did', () => {
+test('a missing fire counts as later than every arrival', () => {
   assert.equal(percentile([1, 2, 3, 4], 0.5, 4), 4);
   assert.equal(percentile([1, 2, 3, 4], 0.6, 4), null);
   assert.equal(percentile([], 0.5, 3), null);
@@ -23,13 +23,13 @@ test('a median of an even number is the mean of the middle two', () => {
   assert.equal(median([]), null);
 });
 
-test('a median takes null for larger than anything', () => {
+test('a median treats null as larger than every value', () => {
   assert.equal(median([1, null, 2]), 2);
   assert.equal(median([null, null, 2]), null);
   assert.equal(median([1, null]), null);
 });
 
-test('lateness is summed up whatever the order of arrival, and early and missing fires are counted', () => {
+test('lateness does not depend on the order of arrival, and counts early and missing fires', () => {
   assert.deepEqual(latenessOf([30, -1, 10, 20], 5, 2), {
     expected: 5,
     missing: 1,
@@ -42,7 +42,7 @@ test('lateness is summed up whatever the order of arrival, and early and missing
   });
 });
 
-test('several rounds become one line of medians, with faults summed', () => {
+test('several rounds become one line of medians, with the sum of faults', () => {
   const rounds = [
     [1, 2, 3],
     [4, 5, 6],

@@ -1,12 +1,12 @@
 /** Percentiles and medians. Pure. */
 
 /**
- * The smallest value that at least `share` of all are at or below (nearest rank).
+ * The smallest value that at least `share` of all values do not exceed (nearest rank).
  *
  * @param sorted ascending
  * @param share in (0, 1]
- * @param missing how many more belong to the population and are larger than any of these: what never arrived
- * @returns `null` when the rank falls on one of the missing, or when there is nothing at all
+ * @param missing number of further values, larger than all of these: missing fires
+ * @returns `null` if the rank is one of the missing, or if there are no values
  */
 export function percentile(sorted: ArrayLike<number>, share: number, missing = 0): number | null {
   const rank = Math.ceil(share * (sorted.length + missing));
@@ -14,10 +14,10 @@ export function percentile(sorted: ArrayLike<number>, share: number, missing = 0
 }
 
 /**
- * The median. Of an even number of values, the mean of the middle two.
+ * The median. For an even number of values, the mean of the middle two.
  *
- * @param values `null` stands for "larger than anything measured"
- * @returns `null` when there are no values, or when the median is one of the nulls
+ * @param values `null` means "larger than every measured value"
+ * @returns `null` if there are no values, or if the median is one of the nulls
  */
 export function median(values: readonly (number | null)[]): number | null {
   if (values.length === 0) return null;
@@ -27,15 +27,17 @@ export function median(values: readonly (number | null)[]): number | null {
   return Number.isFinite(value) ? value : null;
 }
 
-/** How late a set of fires arrived, in milliseconds after they were due. `null` stands for "never, as far as was waited". */
+/**
+ * How late a set of fires arrived, in milliseconds after their due times. `null` means "not within the waiting time".
+ */
 export type Lateness = {
-  /** How many were expected. */
+  /** Number of expected fires. */
   expected: number;
-  /** How many of them never came. */
+  /** Number of fires that did not arrive. */
   missing: number;
-  /** How many came more than once. */
+  /** Number of fires that arrived more than once. */
   repeated: number;
-  /** How many came before they were due. */
+  /** Number of fires that arrived before they were due. */
   early: number;
   p50: number | null;
   p90: number | null;
@@ -43,9 +45,7 @@ export type Lateness = {
   max: number | null;
 };
 
-/**
- * @param late milliseconds of each fire that arrived, in any order; negative when it was early
- */
+/** @param late milliseconds of each fire that arrived, in any order; negative for early ones */
 export function latenessOf(late: readonly number[], expected: number, repeated: number): Lateness {
   const sorted = Float64Array.from(late).sort();
   const missing = Math.max(0, expected - late.length);
@@ -62,7 +62,7 @@ export function latenessOf(late: readonly number[], expected: number, repeated: 
   };
 }
 
-/** One line out of several rounds: each percentile's median, what went wrong summed up. */
+/** One line for several rounds: the median of each percentile, the sum of faults. */
 export function medianLateness(rounds: readonly Lateness[]): Lateness {
   const sum = (member: 'expected' | 'missing' | 'repeated' | 'early') =>
     rounds.reduce((total, round) => total + round[member], 0);

@@ -28,7 +28,7 @@ const burst = (raw: number): BurstResult => ({
   ],
 });
 
-test('a limit is reached at the limit itself, whichever way it points', () => {
+test('an upper and a lower limit are reached at the limit itself', () => {
   const write = String;
   assert.equal(judge({ target: 't', limit: 15, measured: 15, at: 'most', write }).reached, true);
   assert.equal(judge({ target: 't', limit: 15, measured: 15.1, at: 'most', write }).reached, false);
@@ -36,14 +36,14 @@ test('a limit is reached at the limit itself, whichever way it points', () => {
   assert.equal(judge({ target: 't', limit: 0.7, measured: 0.6, at: 'least', write }).reached, false);
 });
 
-test('a missed target says by how much', () => {
+test('a missed target states the difference', () => {
   const write = String;
   assert.equal(judge({ target: 't', limit: 10, measured: 15, at: 'most', write }).missedBy, '50 % over');
   assert.equal(judge({ target: 't', limit: 10, measured: 4, at: 'least', write }).missedBy, '60 % short');
   assert.equal(judge({ target: 't', limit: 10, measured: null, at: 'most', write }).missedBy, 'no figure');
 });
 
-test('lateness is judged at a thousand and at three thousand fires a second, each store by its own limits', () => {
+test('lateness is judged at 1,000 and 3,000 fires per second, each store by its own limits', () => {
   const row = { title: '', seconds: 30, rounds: [], bodyBytes: 0 };
   const verdicts = verdictsOf({
     lateness: [
@@ -75,13 +75,13 @@ test('a burst is judged against the raw rate and the best peer', () => {
   assert.deepEqual([toPeer?.measured, toPeer?.reached], ['4.50 ×', true]);
 });
 
-test('a target that the burst itself rules out says so', () => {
+test('a target that the burst itself rules out is marked', () => {
   const [toRaw] = verdictsOf({ burst: burst(30_000) });
   assert.equal(toRaw?.reached, false);
-  assert.match(toRaw?.note ?? '', /cannot be reached with this burst: it asks for 15,000\/s, 10,000\/s fall due/);
+  assert.match(toRaw?.note ?? '', /cannot be reached with this burst: the target is 15,000\/s, 10,000\/s fall due/);
 });
 
-test('growth compares the largest stock with the smallest, whatever their order', () => {
+test('growth compares the largest stock with the smallest, in any order', () => {
   const row = {
     system: 'reveille-sqlite',
     title: '',
@@ -107,7 +107,7 @@ const recalled = (query: string, memories: number, p99: number) => ({
   max: 100,
 });
 
-test('recall is judged by its slowest kind of query, among a hundred thousand memories alone', () => {
+test('recall is judged by its slowest kind of query, and only with 100,000 memories', () => {
   const memory = [recalled('a', 10_000, 90), recalled('b', 100_000, 20), recalled('c', 100_000, 3)];
   const [verdict, ...more] = verdictsOf({ memory });
   assert.deepEqual([verdict?.limit, verdict?.measured, verdict?.reached], ['at most 20.0 ms', '20.0 ms', true]);
@@ -130,7 +130,7 @@ test('checking receipts is judged, signing them is not', () => {
   );
 });
 
-test('chronometric is judged by its first answer and its slowest tool, the bare server by nothing', () => {
+test('chronometric is judged by its first answer and its slowest tool; the bare server is not judged', () => {
   const start = { title: '', handshake: 100, rounds: [] };
   const call = { title: '', p50: 1, rounds: [] };
   const chronometric = {
@@ -153,7 +153,7 @@ test('chronometric is judged by its first answer and its slowest tool, the bare 
   );
 });
 
-test('after a restart the next fire counts, and the last of those that waited for it', () => {
+test('a restart is judged by the next fire and by the last waiting fire', () => {
   const row = { scenario: 'restart' as const, system: 'reveille-sqlite', title: '', rate: 800, lateness: late(1, 2) };
   const queue = [{ ...row, recovery: { firstFireMs: 400, overdueMs: null, caughtUpMs: 0, processEnded: true } }];
   assert.deepEqual(
@@ -166,7 +166,7 @@ test('after a restart the next fire counts, and the last of those that waited fo
   );
 });
 
-test('memory under a load that is kept is judged at its end', () => {
+test('memory under a load without deletion is judged at its end', () => {
   const window = { lateness: late(1, 2), fileBytes: 0 };
   const windows = [
     { ...window, residentMegabytes: 250 },
@@ -175,10 +175,10 @@ test('memory under a load that is kept is judged at its end', () => {
   const [verdict] = verdictsOf({ resident: { rate: 500, windowSeconds: 300, windows } });
   assert.deepEqual(
     [verdict?.target, verdict?.measured, verdict?.reached],
-    ['Resident after 10 minutes at 500 creates and fires a second, SQLite', '199 MB', true],
+    ['Resident after 10 minutes at 500 creates and fires per second, SQLite', '199 MB', true],
   );
 });
 
-test('what was not measured is not judged', () => {
+test('a workload without results is not judged', () => {
   assert.deepEqual(verdictsOf({}), []);
 });

@@ -1,4 +1,4 @@
-/** What was to be reached, held against what was measured. Pure. */
+/** The targets, compared with the results. Pure. */
 import { count, megabytes, ms, times } from './report/figures.ts';
 import type { Results } from './results.ts';
 import { median } from './statistics.ts';
@@ -12,9 +12,9 @@ export type Verdict = {
   limit: string;
   measured: string;
   reached: boolean;
-  /** By how much, when it was not. */
+  /** The difference, for a missed target. */
   missedBy?: string;
-  /** What bears on the figure. */
+  /** Reasons that affect the figure. */
   note?: string;
 };
 
@@ -22,7 +22,7 @@ type Bound = {
   target: string;
   limit: number;
   measured: number | null;
-  /** Whether `limit` is the largest or the smallest that will do. */
+  /** Whether `limit` is an upper or a lower limit. */
   at: 'most' | 'least';
   write: (value: number) => string;
   note?: string | undefined;
@@ -75,12 +75,12 @@ export function bestPeer({ rows }: BurstResult): BurstResult['rows'][number] | u
   return peers.toSorted((a, b) => b.median - a.median)[0];
 }
 
-/** A burst cannot go out faster than it falls due, nor faster than the client can POST. */
+/** A burst cannot be faster than its due times, nor faster than the client can POST. */
 function ceiling(wanted: number, { raw, count: alarms, seconds }: BurstResult): string | undefined {
   const due = alarms / seconds;
   const least = Math.min(due, raw.median);
   if (wanted <= least) return undefined;
-  return `cannot be reached with this burst: it asks for ${count(wanted)}/s, ${count(due)}/s fall due and ${count(raw.median)}/s can be POSTed`;
+  return `cannot be reached with this burst: the target is ${count(wanted)}/s, ${count(due)}/s fall due and ${count(raw.median)}/s can be POSTed`;
 }
 
 const BURST_LIMITS = {
@@ -90,7 +90,7 @@ const BURST_LIMITS = {
 const FIRE_MICROSECONDS = 90;
 const PEAK_MEGABYTES = 200;
 const SQLITE_BYTES = 10 * 1024;
-/** What PostgreSQL may log for a fire, and the share of updates that may leave every index alone. */
+/** Limits of PostgreSQL's log per fire, and the minimal share of heap-only updates. */
 const DATABASE = { bytes: 900, records: 6, hotShare: 0.95 };
 
 function burstBounds(burst: BurstResult): Bound[] {
@@ -110,7 +110,7 @@ function burstBounds(burst: BurstResult): Bound[] {
     const beside: Bound[] = best
       ? [
           {
-            target: `Burst, beside the best peer (${best.title}), ${store}`,
+            target: `Burst, compared to the best peer (${best.title}), ${store}`,
             limit: toPeer,
             measured: row.median / best.median,
             at: 'least',
@@ -127,14 +127,14 @@ function ownWorkBounds({ own }: BurstResult['rows'][number], store: string): Bou
   if (own === null) return [];
   const bounds: Bound[] = [
     {
-      target: `CPU of our process for a fire, ${store}`,
+      target: `CPU of our process per fire, ${store}`,
       limit: FIRE_MICROSECONDS,
       measured: own.processorMicroseconds,
       at: 'most',
       write: (value) => `${count(value)} µs`,
     },
     {
-      target: `Resident at the most under the burst, ${store}`,
+      target: `Peak resident memory in the burst, ${store}`,
       limit: PEAK_MEGABYTES,
       measured: own.peakMegabytes,
       at: 'most',
@@ -143,7 +143,7 @@ function ownWorkBounds({ own }: BurstResult['rows'][number], store: string): Bou
   ];
   if (store !== 'SQLite') return bounds;
   const write = (value: number) => `${(value / 1024).toFixed(1)} KiB`;
-  const target = 'Bytes written for a fire, SQLite';
+  const target = 'Bytes written per fire, SQLite';
   return [...bounds, { target, limit: SQLITE_BYTES, measured: own.writtenBytes, at: 'most', write }];
 }
 
@@ -154,19 +154,19 @@ function databaseBounds({ rounds }: BurstResult['rows'][number]): Bound[] {
     median(works.map(of).filter((value) => value !== null));
   const bound = (target: string, rest: Omit<Bound, 'target'>): Bound => ({ target: `${target}, PostgreSQL`, ...rest });
   return [
-    bound('Log of the server for a fire', {
+    bound('Log of the server per fire', {
       limit: DATABASE.bytes,
       measured: middle(({ walBytes }) => walBytes),
       at: 'most',
       write: (value) => `${count(value)} B`,
     }),
-    bound('Records in that log for a fire', {
+    bound('Records in that log per fire', {
       limit: DATABASE.records,
       measured: middle(({ walRecords }) => walRecords),
       at: 'most',
       write: (value) => value.toFixed(1),
     }),
-    bound('Updates that leave every index alone', {
+    bound('Updates that change no index', {
       limit: DATABASE.hotShare,
       measured: middle(({ hotShare }) => hotShare),
       at: 'least',
@@ -176,18 +176,18 @@ function databaseBounds({ rounds }: BurstResult['rows'][number]): Bound[] {
 }
 
 /**
- * A create cannot be answered faster than a request that asks for nothing; and one client who waits for each answer has the request
- * and the insert one after the other.
+ * A create cannot be faster than an empty request. A client that waits for each answer needs the request and the insert
+ * one after the other.
  */
 function unstored(wanted: number, { clients, posts, inserts }: CreatesRow): string | undefined {
   if (wanted > posts)
-    return `cannot be reached over HTTP here: it asks for ${count(wanted)}/s, a server that stores nothing answers ${count(posts)}/s`;
+    return `cannot be reached over HTTP here: the target is ${count(wanted)}/s, a server that stores nothing answers ${count(posts)}/s`;
   const inTurn = 1 / (1 / posts + 1 / inserts);
   if (clients > 1 || wanted <= inTurn) return undefined;
   return `cannot be reached by one client here: a bare request and then a bare insert are ${count(inTurn)}/s`;
 }
 
-/** Shares of bare inserts by many clients; of bare HTTP where that asks for less. By one client, creates a second. */
+/** Many clients: share of bare inserts, or of bare HTTP where that is lower. One client: creates per second. */
 const MANY_CLIENTS = 64;
 const CREATES_LIMITS = {
   'reveille-sqlite': { share: 0.7, oneClient: 2_500 },
@@ -229,7 +229,7 @@ function growthBounds(rows: NonNullable<Results['growth']>): Bound[] {
     const [before, after] = [small.median.p99, large.median.p99];
     return [
       {
-        target: `Lateness p99 with ${count(large.pending)} pending beside ${count(small.pending)}, ${store}`,
+        target: `Lateness p99 with ${count(large.pending)} pending compared to ${count(small.pending)}, ${store}`,
         limit: 1.5,
         measured: before === null || after === null ? null : after / before,
         at: 'most' as const,
@@ -251,7 +251,7 @@ function footprintBounds({ idle }: NonNullable<Results['footprint']>): Bound[] {
 
 const RESTART_MS = 2_000;
 
-/** The process of SQLite is the store: after a kill it is as soon back as the next one has started. */
+/** With SQLite the store is the process: after a kill it is available when the next process has started. */
 function queueBounds(rows: NonNullable<Results['queue']>): Bound[] {
   return STORES.flatMap(({ system, store }) => {
     const row = rows.find((each) => each.scenario === 'restart' && each.system === system);
@@ -266,18 +266,18 @@ function queueBounds(rows: NonNullable<Results['queue']>): Bound[] {
         write: milliseconds,
       },
       {
-        target: `From then until all that had fallen due is fired, ${store}`,
+        target: `From then until all due jobs have fired, ${store}`,
         ...{ limit: RESTART_MS, measured: row.recovery.overdueMs, at: 'most' as const, write: milliseconds },
       },
       {
-        target: `Fires missing after the store was killed, ${store}`,
+        target: `Missing fires after a kill of the store, ${store}`,
         ...{ limit: 0, measured: row.lateness.missing, at: 'most' as const, write: count },
       },
     ];
   });
 }
 
-/** Of the last tenth of the time beside the first. */
+/** Of the last tenth of the time, compared to the first. */
 const ENDURANCE_SHARE = 1.2;
 const ENDURANCE_MEGABYTES = 200;
 
@@ -288,7 +288,7 @@ function enduranceBounds({ windows }: NonNullable<Results['endurance']>): Bound[
   const half = windows[Math.floor(windows.length / 2)]!;
   return [
     {
-      target: 'Lateness p99 of the last window beside the first, under lasting load, SQLite',
+      target: 'Lateness p99 of the last window compared to the first, under lasting load, SQLite',
       ...{
         limit: ENDURANCE_SHARE,
         measured: before === null || after === null ? null : after / before,
@@ -301,7 +301,7 @@ function enduranceBounds({ windows }: NonNullable<Results['endurance']>): Bound[
       ...{ limit: ENDURANCE_MEGABYTES, measured: last.residentMegabytes, at: 'most', write: megabytes },
     },
     {
-      target: 'Size of the file in the last window beside the middle one, under lasting load, SQLite',
+      target: 'Size of the file in the last window compared to the middle one, under lasting load, SQLite',
       ...{ limit: ENDURANCE_SHARE, measured: last.fileBytes / half.fileBytes, at: 'most', write: times },
     },
   ];
@@ -313,7 +313,7 @@ function residentBounds({ rate, windowSeconds, windows }: NonNullable<Results['r
   const length = `${count((windowSeconds * windows.length) / 60)} minutes`;
   return [
     {
-      target: `Resident after ${length} at ${count(rate)} creates and fires a second, SQLite`,
+      target: `Resident after ${length} at ${count(rate)} creates and fires per second, SQLite`,
       ...{ limit: ENDURANCE_MEGABYTES, measured: last.residentMegabytes, at: 'most', write: megabytes },
     },
   ];
@@ -321,7 +321,7 @@ function residentBounds({ rate, windowSeconds, windows }: NonNullable<Results['r
 
 const MANY_MEMORIES = 100_000;
 
-/** A person does not choose what kind of query it is, so the slowest kind counts. */
+/** A user does not choose the kind of query, so the slowest kind counts. */
 function memoryBounds(rows: NonNullable<Results['memory']>): Bound[] {
   const many = rows.filter(({ memories }) => memories === MANY_MEMORIES).toSorted((a, b) => b.p99 - a.p99);
   const [slowest] = many;
@@ -377,7 +377,7 @@ function consolesBounds({ rows }: ConsolesResult): Bound[] {
     }));
 }
 
-/** Every target that the results have something to say about. */
+/** Every target for which the results have figures. */
 export function verdictsOf(results: Results): Verdict[] {
   const { lateness, burst, creates, growth, queue, endurance, resident, footprint, memory, receipts, chronometric } =
     results;

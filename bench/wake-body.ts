@@ -1,9 +1,9 @@
-/** The body of every POST in these benchmarks, whoever sends it: what Reveille's wake looks like (docs/reference/api.md). */
+/** The body of every POST in these benchmarks, for all senders: the form of Reveille's wake (docs/reference/api.md). */
 import type { Job } from './series.ts';
 
-/** What the agent told its later self: as long as such a note usually is. */
+/** The agent's message to itself, of usual length. */
 export const MESSAGE =
-  'The deployment that Ada started this morning should be through by now. Look at its status, compare the error rate with yesterday’s, and tell her in two sentences whether she can go home.';
+  'The deployment that Ada started this morning should be through by now. Look at its status, compare the error rate with yesterday’s, and report to her in two sentences whether she can go home.';
 export const PAYLOAD = '{"deployment":"api-2041","started_by":"ada","threshold":0.002,"attempts":[1,2,3]}';
 export const CONVERSATION = 'conversation-4f1c';
 export const LABEL = 'look after the deployment';

@@ -1,4 +1,7 @@
-/** What all workloads share: a folder, children that do not outlive the run and, where they are wanted, a database server and a sink. */
+/**
+ * Shared parts of all workloads: a folder, child processes that end with the run and, on request, a database server and
+ * a sink.
+ */
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,13 +15,13 @@ export const BENCH_FOLDER = import.meta.dirname;
 
 export class Workbench {
   readonly folder: string;
-  /** Where chronosd is to leave CPU profiles; nowhere unless asked for. */
+  /** Folder for CPU profiles of chronosd; none by default. */
   readonly profiles: string | undefined;
   readonly #children = new Set<Child>();
   #postgres: PostgresServer | undefined;
   #sink: Sink | undefined;
   #redis: Promise<RedisServer> | undefined;
-  /** What children trust besides what the system does: the sink's certificate. */
+  /** Certificate that children trust besides the system's: the sink's. */
   #authority: string | undefined;
   #folders = 0;
   #closed: Promise<void> | undefined;
@@ -51,16 +54,18 @@ export class Workbench {
   }
 
   /**
-   * The one Redis server of a run, started when it is first asked for.
+   * The one Redis server of a run, started at its first use.
    *
-   * @throws Unavailable when the machine has none
+   * @throws Unavailable if the machine has none
    */
   redis(): Promise<RedisServer> {
     this.#redis ??= RedisServer.open(this.makeFolder('redis'));
     return this.#redis;
   }
 
-  /** Its settings are PostgreSQL's defaults, so durable; everybody works on this one server, each in a database of their own. */
+  /**
+   * Its settings are PostgreSQL's defaults, so durable. All systems work on this one server, each in its own database.
+   */
   get postgres(): PostgresServer {
     return this.#started(this.#postgres, 'PostgreSQL');
   }
@@ -70,11 +75,11 @@ export class Workbench {
   }
 
   #started<T>(server: T | undefined, name: string): T {
-    if (server === undefined) throw new Error(`${name} was not started: the workload is not known to need it`);
+    if (server === undefined) throw new Error(`${name} was not started: the workload is not registered as needing it`);
     return server;
   }
 
-  /** Starts a Node process; its log is a file in the bench's folder. */
+  /** Starts a Node process; its log is a file in the benchmark's folder. */
   start(name: string, command: readonly string[], env: Record<string, string> = {}): Child {
     const log = join(this.folder, `${name.replaceAll(/[^a-z0-9]+/gi, '-')}.log`);
     const trusted = this.#authority === undefined ? {} : { NODE_EXTRA_CA_CERTS: this.#authority };
@@ -91,7 +96,7 @@ export class Workbench {
     return folder;
   }
 
-  /** Ends all children and removes everything. A second call gives the same promise. */
+  /** Ends all children and removes everything. A second call returns the same promise. */
   close(): Promise<void> {
     this.#closed ??= this.#close();
     return this.#closed;

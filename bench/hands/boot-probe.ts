@@ -1,12 +1,12 @@
 /**
- * How long tools take to be ready: loads what is needed, starts the servers and lists their tools one way, says how
- * long that took, and ends everything. A process of its own, because loading the code is part of it.
+ * Duration until tools are ready: loads the code, starts the servers and lists their tools in one of the compared ways.
+ * Prints the duration and ends everything. It is its own process, because loading the code is part of the duration.
  */
 import type { DeclaredServers } from './servers.ts';
 
 export type BootWay = 'surface' | 'sdk-in-turn' | 'sdk-side-by-side';
 
-/** What the program is told, as JSON, and what it answers. */
+/** The program's argument, as JSON, and its output. */
 export type BootOrder = { way: BootWay; servers: DeclaredServers };
 export type BootAnswer = { milliseconds: number };
 
@@ -43,6 +43,6 @@ const startedAt = performance.now();
 const ready = await WAYS[way](servers);
 const answer: BootAnswer = { milliseconds: performance.now() - startedAt };
 await ready.close();
-// A server that failed would make the start look fast.
+// A failed server would make the start look fast.
 if (ready.tools !== servers.tools) throw new Error(`${ready.tools} tools are ready, not ${servers.tools}`);
 process.stdout.write(`${JSON.stringify(answer)}\n`);

@@ -1,4 +1,4 @@
-/** Neo's tools and the host below them, started as Neo starts them. */
+/** Neo's tools and the MCP host below them, started as Neo starts them. */
 import { systemClock } from '../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../src/kit/log/log.ts';
 import type { ServerPool } from '../../src/mcp-host/server-pool.ts';

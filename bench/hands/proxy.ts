@@ -1,12 +1,12 @@
 /**
- * What the public listener is measured beside, each in a process of its own: `target`, a daemon that answers at once,
- * and `bare <url>`, a reverse proxy in as few lines as it can be had, over the same HTTP client. Says its address.
+ * Comparison partners of the public listener, each in its own process. `target` is a daemon that answers at once.
+ * `bare <url>` is a minimal reverse proxy over the same HTTP client. Each prints its address.
  */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { Agent } from 'undici';
 
-/** A page of conversations, as a daemon gives it. */
+/** A page of conversations, as a daemon returns it. */
 const ANSWER = JSON.stringify({ ok: true, data: { conversations: ['x'.repeat(4096)] } });
 
 function target(request: IncomingMessage, response: ServerResponse): void {

@@ -1,7 +1,4 @@
-/**
- * MCP servers that agents really have: the files server of the manifest that ships with Neo, as often as a workload
- * wants it.
- */
+/** Realistic MCP servers: any number of copies of the files server from Neo's shipped manifest. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { bundledManifest, bundledPrograms } from '../../src/mcp-host/bundled-programs.ts';
@@ -12,11 +9,11 @@ export type DeclaredServers = {
   folder: string;
   /** The folder that the servers give access to. */
   workspace: string;
-  /** A manifest with all of them, each with its tools declared and pinned as in the one that ships. */
+  /** A manifest with all of them. Each declares and pins its tools as the shipped manifest does. */
   manifest: string;
-  /** The same servers as command lines, for whoever starts them without a manifest. */
+  /** The same servers as command lines, for a start without a manifest. */
   commands: [string, ...string[]][];
-  /** How many tools they have together. */
+  /** Number of tools of all servers together. */
   tools: number;
 };
 
@@ -25,7 +22,7 @@ const PROGRAM = 'mcp-server-filesystem';
 
 export const aliasOf = (index: number) => `${ALIAS}${index + 1}`;
 
-/** The declaration and the pins of the files server in the manifest that ships. */
+/** The declaration and the pins of the files server in the shipped manifest. */
 function shipped() {
   const path = bundledManifest('neo');
   const { servers } = JSON.parse(readFileSync(path, 'utf8')) as { servers: { alias: string; tools: object[] }[] };

@@ -4,10 +4,10 @@ import { Redis } from 'ioredis';
 import { runPeer } from './program.mjs';
 
 const QUEUE = 'wake';
-/** What best chooses is explained in `../systems/peers.ts`. */
+/** `../systems/peers.ts` explains the choices of `best`. */
 const WORKERS = { default: {}, best: { concurrency: 256 } };
 
-/** Workers wait in the server, so a connection of theirs must not give up on a request. */
+/** Workers wait inside the server, so their connections must not time out requests. */
 const connect = (uri) => new Redis(uri, { maxRetriesPerRequest: null }).on('error', console.error);
 
 await runPeer({

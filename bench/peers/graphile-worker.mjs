@@ -5,7 +5,7 @@ import { runPeer } from './program.mjs';
 const TASK = 'wake';
 const quiet = new Logger(() => () => {});
 
-/** Both as the documentation has them; what `best` chooses is explained in `../systems/peers.ts`. */
+/** Both settings follow the documentation; `../systems/peers.ts` explains the choices of `best`. */
 const PRESETS = {
   default: {},
   best: {
@@ -41,7 +41,8 @@ await runPeer({
       taskList: { [TASK]: post },
     });
     let isStopping = false;
-    // When it gives its pool of workers up, for want of a database say, its own command ends; a supervisor starts it again.
+    // When it gives up its pool of workers, for example without a database, its own command ends. A supervisor restarts
+    // it.
     const ended = () => {
       if (!isStopping) process.exit(1);
     };

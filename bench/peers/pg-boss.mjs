@@ -3,7 +3,7 @@ import { PgBoss } from 'pg-boss';
 import { runPeer } from './program.mjs';
 
 const QUEUE = 'wake';
-/** Workers of the best setting; each looks every half second, the shortest that pg-boss accepts, so together every 20 ms. */
+/** Workers of the best setting. Each polls every 0.5 s, the minimum of pg-boss, so together they poll every 20 ms. */
 const WORKERS = 25;
 const SHORTEST_POLL_SECONDS = 0.5;
 const BATCH = 500;
@@ -20,7 +20,7 @@ async function workAsDocumentedFirst(boss, post) {
   await boss.work(QUEUE, async ([job]) => post(job.data));
 }
 
-/** Many workers that look at different moments, each for a batch; one that got a full batch asks for the next at once. */
+/** Many workers poll at different moments, each for a batch. After a full batch a worker requests the next at once. */
 async function workAtItsBest(boss, post) {
   const options = { batchSize: BATCH, pollingIntervalSeconds: SHORTEST_POLL_SECONDS, priority: false };
   for (let index = 0; index < WORKERS; index++) {

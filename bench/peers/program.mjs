@@ -1,16 +1,16 @@
 /**
- * What the two peers' programs have in common: `node <peer>.mjs install|load|work <json>`. Each says one line of JSON when it is
- * done or, for `work`, when it looks for jobs; `work` then goes on until its input ends or it is told to stop.
+ * Shared code of the peers' programs: `node <peer>.mjs install|load|work <json>`. Each prints one line of JSON when it
+ * is done or, for `work`, when it polls for jobs. `work` continues until its input ends or it receives a stop signal.
  */
 import { createDelivery } from '../delivery.ts';
 import { jobOf } from '../series.ts';
 import { wakeBody } from '../wake-body.ts';
 
-// Standard output is for the one line of JSON; what a peer logs goes where errors go.
+// Standard output carries only the line of JSON. Log lines of a peer go to standard error.
 console.log = console.error;
 console.info = console.error;
 
-/** Jobs handed over by one call of a bulk insert. */
+/** Jobs per call of a bulk insert. */
 const CHUNK = 5_000;
 
 /**

@@ -1,6 +1,6 @@
-/** How figures are written. Pure. */
+/** Number formats. Pure. */
 
-/** Milliseconds; what never arrived is a word. */
+/** Milliseconds; a word for a missing fire. */
 export function ms(value: number | null): string {
   if (value === null) return 'never';
   if (value >= 10_000) return `${count(value / 1000)} s`;
@@ -12,7 +12,7 @@ export function micros(milliseconds: number): string {
   return count(1000 * milliseconds);
 }
 
-/** The same, of a difference: with its sign, whichever it is. */
+/** A difference in microseconds, always with its sign. */
 export function moreMicros(milliseconds: number): string {
   const size = micros(Math.abs(milliseconds));
   return size === '0' ? size : `${milliseconds < 0 ? '−' : '+'}${size}`;

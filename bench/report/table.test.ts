@@ -12,7 +12,7 @@ const TABLE: Table = {
   note: 'In milliseconds.',
 };
 
-test('on a terminal, names stand left and figures right', () => {
+test('on a terminal, names are left-aligned and figures right-aligned', () => {
   assert.deepEqual(renderText(TABLE), [
     '',
     'Late',
@@ -26,7 +26,7 @@ test('on a terminal, names stand left and figures right', () => {
   ]);
 });
 
-test('in Markdown, a bar in a cell does not end it', () => {
+test('in Markdown, a bar inside a cell does not end the cell', () => {
   assert.deepEqual(renderMarkdown(TABLE), [
     '| System | p50 | p99 |',
     '| --- | ---: | ---: |',

@@ -2,10 +2,10 @@
 
 export type Table = {
   title: string;
-  /** The first column is text and stands left, the others are figures and stand right. */
+  /** The first column is text and left-aligned; the others are figures and right-aligned. */
   headings: readonly string[];
   rows: readonly (readonly string[])[];
-  /** A sentence below it. */
+  /** A sentence below the table. */
   note?: string;
 };
 

@@ -14,7 +14,7 @@ const called = (way: ToolsRow['way'], call: ToolsRow['call'], added: ToolsRow['a
   rounds: [],
 });
 
-test('tool calls have a line for each way, with what it adds to the first in its sign', () => {
+test('tool calls have a line per client, with the signed difference to the first', () => {
   const { headings, rows } = toolsTable([
     called('sdk', 'short', time(0, 0)),
     called('pool', 'short', time(0.015, -0.4)),
@@ -29,7 +29,7 @@ test('tool calls have a line for each way, with what it adds to the first in its
   ]);
 });
 
-test('starts have a line for each way and a column for each number of servers', () => {
+test('starts have a line per client and a column per number of servers', () => {
   const row = (way: BootRow['way'], servers: number, milliseconds: number): BootRow => ({
     ...{ way, servers, milliseconds },
     title: way,
@@ -47,7 +47,7 @@ test('starts have a line for each way and a column for each number of servers', 
   ]);
 });
 
-test('recall has a line for each kind of query and columns for each number of memories', () => {
+test('recall has a line per kind of query and columns per number of memories', () => {
   const row = { query: 'a word', queries: 10, p50: 0.125, p99: 12, max: 20 };
   const { headings, rows } = memoryTable([
     { ...row, memories: 10_000 },
@@ -57,14 +57,14 @@ test('recall has a line for each kind of query and columns for each number of me
   assert.deepEqual(rows, [['a word', '0.13', '12.00', '20.00', '0.13', '12.00', '30.00']]);
 });
 
-test('receipts have a line for each way beside the bare signature', () => {
+test('receipts have a line per operation and the bare signature for comparison', () => {
   const row = { way: 'verify' as const, title: 'check', bytes: 662, rounds: [6000] };
   const { rows, note } = receiptsTable([{ ...row, median: 6000, ofBare: 0.75 }]);
   assert.deepEqual(rows, [['check', '6,000', '0.75 ×']]);
   assert.match(note ?? '', /662 bytes/);
 });
 
-test('chronometric has a table of starts, and one of calls with columns for each server', () => {
+test('chronometric has a table of starts, and one of calls with columns per server', () => {
   const row = { tool: 'idle_status', rounds: [] };
   const [starts, calls] = chronometricTables({
     starts: [{ way: 'reveille', title: 'ours', handshake: 150.2, answer: 180, rounds: [180] }],
@@ -78,7 +78,7 @@ test('chronometric has a table of starts, and one of calls with columns for each
   assert.deepEqual(calls?.rows, [['idle_status', '0.50', '2.00', '0.07', '0.30']]);
 });
 
-test('there are tables only of what was measured', () => {
+test('only measured workloads have tables', () => {
   assert.deepEqual(tablesOf({}), []);
   assert.deepEqual(
     tablesOf({ boot: [], memory: [] }).map(({ title }) => title.split(',')[0]),

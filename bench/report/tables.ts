@@ -23,13 +23,13 @@ import type { Table } from './table.ts';
 
 const unique = <T>(items: readonly T[]) => [...new Set(items)];
 
-/** Faults are named where there are any, and nowhere else. */
+/** Faults are named only where there are any. */
 function faultsOf(rows: readonly { title: string; rate: number; median: Lateness }[]): string | undefined {
   const faults = rows.flatMap(({ title, rate, median }) => {
-    const words = (['missing', 'repeated', 'early'] as const)
+    const parts = (['missing', 'repeated', 'early'] as const)
       .filter((fault) => median[fault] > 0)
       .map((fault) => `${count(median[fault])} ${fault}`);
-    return words.length === 0 ? [] : [`${title} at ${count(rate)}/s: ${words.join(', ')} of ${count(median.expected)}`];
+    return parts.length === 0 ? [] : [`${title} at ${count(rate)}/s: ${parts.join(', ')} of ${count(median.expected)}`];
   });
   return faults.length === 0 ? undefined : `${faults.join('; ')}.`;
 }
@@ -84,7 +84,7 @@ const TARGETS: Record<Target, string> = {
   slow: 'that takes 10 ms to answer',
 };
 
-/** The same burst at other targets than the plain one. */
+/** The same burst to the other targets. */
 export function burstTargetTables({ count: alarms, seconds, targets }: BurstResult): Table[] {
   return targets.map(({ target, rows }) => ({
     title: `A burst at a target ${TARGETS[target]}: ${count(alarms)} due within ${seconds} s`,
@@ -220,7 +220,7 @@ export function queueTables(rows: readonly QueueRow[]): Table[] {
 export function lastingTable({ rate, windowSeconds, windows }: LastingResult, isForgotten: boolean): Table {
   const length = windowSeconds < 120 ? `${windowSeconds} s` : `${Math.round(windowSeconds / 60)} min`;
   return {
-    title: `Lasting load on SQLite: ${count(rate)} creates and ${count(rate)} fires a second, ${isForgotten ? `all forgotten after ${length}` : 'all kept'}`,
+    title: `Lasting load on SQLite: ${count(rate)} creates and ${count(rate)} fires per second, ${isForgotten ? `all deleted after ${length}` : 'all kept'}`,
     headings: [`Window of ${length}`, 'fires', 'p50', 'p99', 'max', 'missing', 'resident', 'file MB'],
     rows: windows.map(({ lateness, residentMegabytes, fileBytes }, index) => [
       String(index + 1),
@@ -311,7 +311,7 @@ export function receiptsTable(rows: readonly ReceiptsRow[]): Table {
 export function proxyTables({ ways, wakes }: ProxyResult): Table[] {
   return [
     {
-      title: "The router's public listener beside a bare reverse proxy",
+      title: "The router's public listener compared with a bare reverse proxy",
       headings: ['Way', 'p50', 'p99', 'added p50', 'added p99', 'requests/s', 'CPU µs/request'],
       rows: ways.map(({ title, p50, p99, addedP50, addedP99, perSecond, processorMicros }) => [
         ...[
@@ -324,7 +324,7 @@ export function proxyTables({ ways, wakes }: ProxyResult): Table[] {
           processorMicros === null ? '' : count(processorMicros),
         ],
       ]),
-      note: 'Milliseconds, one request at a time; requests a second, and processor time of the proxy for one, with 32 under way.',
+      note: 'Milliseconds, one request at a time; requests per second, and processor time of the proxy per request, with 32 in parallel.',
     },
     {
       title: 'Start of a machine by the first request, milliseconds',

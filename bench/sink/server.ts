@@ -1,9 +1,9 @@
 /**
- * The sink, a process of its own: reads every body to its end, answers 202, and remembers when each fire arrived. It
- * listens as three targets: one that answers at once, the same behind TLS, and one that thinks for ten milliseconds. A
- * further port answers questions about arrivals. It ends when its input does, so that it never outlives the benchmark.
+ * The sink, its own process: reads every body to its end, answers 202, and records the arrival of each fire. It listens
+ * as three targets: one that answers at once, the same with TLS, and one that waits ten milliseconds. Another port
+ * answers queries about arrivals. It ends with its input, so that it never outlives the benchmark.
  *
- * `node server.ts [<certificate file> <key file>]`: without them there is no target behind TLS.
+ * `node server.ts [<certificate file> <key file>]`: without them there is no target with TLS.
  */
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -14,9 +14,9 @@ import { latenessOf } from '../statistics.ts';
 import { WallClock } from './wall-clock.ts';
 
 const clock = new WallClock();
-/** When each fire arrived first, by fire id. */
+/** First arrival of each fire, by fire id. */
 const arrivals = new Map<string, number>();
-/** Fire ids that arrived again. */
+/** Fire ids that arrived more than once. */
 const repeats: string[] = [];
 let bytes = 0;
 let posts = 0;
@@ -45,7 +45,7 @@ function take(body: Buffer): void {
 const ANSWER = '{"ok":true}';
 const HEADERS = { 'content-type': 'application/json', 'content-length': String(ANSWER.length) };
 
-/** How long the slow target takes to answer: about what a router does that has to look a machine up. */
+/** Response time of the slow target: about that of a router that must look up a machine. */
 const SLOW_MS = 10;
 
 function read(request: IncomingMessage, then: () => void): void {
@@ -65,10 +65,10 @@ function receiveSlowly(request: IncomingMessage, response: ServerResponse): void
   read(request, () => setTimeout(() => response.writeHead(202, HEADERS).end(ANSWER), SLOW_MS));
 }
 
-/** Counting goes on while fires arrive, and must not be what they wait for. */
+/** Counting happens while fires arrive and must not delay them. */
 const COUNTED_AT_ONCE = 2000;
 
-/** Each arrival, those that come meanwhile too, with a pause in which others are taken now and then. */
+/** Each arrival, including those during the loop. Pauses let new fires arrive. */
 async function* eachArrival(): AsyncGenerator<readonly [string, number]> {
   let counted = 0;
   for (const arrival of arrivals) {
@@ -77,7 +77,7 @@ async function* eachArrival(): AsyncGenerator<readonly [string, number]> {
   }
 }
 
-/** What arrived of the fires due in [from, until). */
+/** Arrivals of the fires due in [from, until). */
 async function statistics(from: number, until: number, expected: number) {
   const wanted = (fireId: string) => {
     const due = dueIn(fireId);

@@ -1,9 +1,9 @@
-/** Talking to the sink: where fires go, and what has arrived. */
+/** Client of the sink: target addresses, and arrivals. */
 import type { Lateness } from '../statistics.ts';
 
 export type Arrivals = {
   lateness: Lateness;
-  /** When the last of these fires arrived, epoch ms with fractions; 0 when none did. */
+  /** Arrival of the last of these fires, epoch ms with fractions; 0 if none arrived. */
   lastArrival: number;
   /** Mean length of all bodies since the reset. */
   bodyBytes: number;
@@ -15,11 +15,11 @@ export type SinkPorts = { plain: number; slow: number; tls?: number; control: nu
 const PATH = '/internal/wake';
 
 export class Sink {
-  /** Where a fire is POSTed to, unless a workload says otherwise: it is answered at once. */
+  /** The default target of fires: it answers at once. */
   readonly url: string;
   /** The same, answered after ten milliseconds. */
   readonly slowUrl: string;
-  /** The same as {@link url} behind TLS. */
+  /** The same as {@link url}, with TLS. */
   readonly tlsUrl: string | undefined;
   readonly #control: string;
 
@@ -30,33 +30,33 @@ export class Sink {
     this.#control = `http://127.0.0.1:${ports.control}`;
   }
 
-  /** Forgets everything. */
+  /** Deletes all records. */
   async reset(): Promise<void> {
     await this.#ask('/reset');
   }
 
-  /** Forgets the fires due before an instant, epoch ms: a long run would fill its memory. */
+  /** Deletes the fires due before a time, epoch ms: a long run would fill its memory. */
   async forget(before: number): Promise<void> {
     await this.#ask(`/forget?before=${before}`);
   }
 
-  /** How many different fires have arrived. */
+  /** Number of different fires that have arrived. */
   async count(): Promise<number> {
     return (await this.#ask<{ count: number }>('/count')).count;
   }
 
-  /** What arrived of the fires due in [from, until). */
+  /** Arrivals of the fires due in [from, until). */
   arrivals(window: { from: number; until: number; expected: number }): Promise<Arrivals> {
     const { from, until, expected } = window;
     return this.#ask(`/arrivals?from=${from}&until=${until}&expected=${expected}`);
   }
 
-  /** When the first fire arrived at or after an instant, both epoch ms; `undefined` when none has. */
+  /** First arrival at or after a time, both epoch ms; `undefined` if there is none. */
   async firstAfter(instant: number): Promise<number | undefined> {
     return (await this.#ask<{ arrival?: number }>(`/first?after=${instant}`)).arrival;
   }
 
-  /** Waits until so many different fires have arrived, at most until an instant (epoch ms). Says whether they have. */
+  /** Waits until so many different fires have arrived, at most until a time (epoch ms). Returns whether they have. */
   async drained(count: number, limit: number): Promise<boolean> {
     for (;;) {
       if ((await this.count()) >= count) return true;

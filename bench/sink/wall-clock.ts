@@ -7,8 +7,8 @@ export class WallClock {
   }
 
   /**
-   * Ties the monotonic clock to the wall clock anew; takes a few milliseconds. Call it before a measurement: they
-   * drift.
+   * Aligns the monotonic clock with the wall clock; takes a few milliseconds. Call it before a measurement, because the
+   * clocks drift.
    */
   anchor(): void {
     let offset = Number.NEGATIVE_INFINITY;
@@ -16,7 +16,7 @@ export class WallClock {
       const before = Date.now();
       let now = before;
       while (now === before) now = Date.now();
-      // Read a moment after the tick, so never too large: the largest is the best.
+      // Each reading is a moment after the tick, so never too large. The largest is the best.
       offset = Math.max(offset, now - performance.now());
     }
     this.#offset = offset;

@@ -6,7 +6,7 @@ import { RawJson } from '../../src/wire/json.ts';
 import { CONVERSATION, LABEL, MESSAGE, PAYLOAD } from '../wake-body.ts';
 import { CHRONOS_TOKEN } from './chronosd.ts';
 
-/** Whom the alarm belongs to that all others are copies of. */
+/** The owner of the alarm that bulk loading copies. */
 export const SEED_OWNER = 'seed';
 const TEN_YEARS_SECONDS = 10 * 365 * 24 * 3600;
 
@@ -19,7 +19,7 @@ export const alarmBody = {
   delay_seconds: TEN_YEARS_SECONDS,
 } as const;
 
-/** Sets one alarm through the front door. Its rows are what bulk loading makes copies of. */
+/** Sets one alarm through the HTTP API. Bulk loading copies its rows. */
 export async function setSeedAlarm(url: string): Promise<void> {
   const client = createChronosClient({
     url,

@@ -1,4 +1,4 @@
-/** chronosd as a process of its own, started the way an operator starts it. */
+/** chronosd as its own process, started as an operator starts it. */
 import { join } from 'node:path';
 import { randomSecret } from '../../src/kit/identity/secrets.ts';
 import type { Child } from '../children.ts';
@@ -7,7 +7,7 @@ import type { Running } from './system.ts';
 
 const PROGRAM = join(import.meta.dirname, '..', '..', 'bin', 'reveille.mjs');
 
-/** The same in every process, so that a token that one chronosd gave is good for the next. */
+/** The same in every process, so that the token of one chronosd is valid at the next. */
 const SECRETS = {
   CHRONOS_TOKEN: randomSecret(),
   CHRONOS_AGENT_AUTH_SECRET: randomSecret(),
@@ -17,37 +17,37 @@ const SECRETS = {
 
 export const { CHRONOS_TOKEN, CHRONOS_ADMIN_TOKEN } = SECRETS;
 
-/** Where the data is: a folder for SQLite, the address of a database for PostgreSQL. */
-export type DataPlace = { folder: string } | { uri: string };
+/** The data: a folder for SQLite, the address of a database for PostgreSQL. */
+export type DataLocation = { folder: string } | { uri: string };
 
 export type RunningChronosd = Running & { child: Child; url: string };
 
-/** The environment of a chronosd with all defaults, but for what it must be told and `settings`. */
+/** The environment of a chronosd with all defaults, except required values and `settings`. */
 export function chronosdEnvironment(
   bench: Workbench,
-  place: DataPlace,
+  location: DataLocation,
   settings: Record<string, string> = {},
 ): Record<string, string> {
   return {
     REVEILLE_HOME: bench.folder,
     CHRONOS_PORT: '0',
     CHRONOS_ROUTER_WAKE_URL: bench.sink.url,
-    ...('folder' in place
-      ? { CHRONOS_DATA_DIR: place.folder }
-      : { CHRONOS_POSTGRES_URI: place.uri, CHRONOS_ENROLLMENT: 'tofu' }),
+    ...('folder' in location
+      ? { CHRONOS_DATA_DIR: location.folder }
+      : { CHRONOS_POSTGRES_URI: location.uri, CHRONOS_ENROLLMENT: 'tofu' }),
     ...SECRETS,
     ...settings,
   };
 }
 
 /** The command line of one of Reveille's commands. */
-export function reveille(...words: string[]): string[] {
-  return [PROGRAM, ...words];
+export function reveille(...args: string[]): string[] {
+  return [PROGRAM, ...args];
 }
 
 const READY_LIMIT_MS = 20_000;
 
-/** A chronosd on PostgreSQL accepts requests before it has found the database. */
+/** A chronosd on PostgreSQL accepts requests before it is connected to the database. */
 async function untilReady(url: string): Promise<void> {
   const limit = Date.now() + READY_LIMIT_MS;
   for (;;) {
@@ -62,12 +62,12 @@ async function untilReady(url: string): Promise<void> {
 /** Starts chronosd; resolves when it accepts requests and dispatches. */
 export async function startChronosd(
   bench: Workbench,
-  place: DataPlace,
+  location: DataLocation,
   settings: Record<string, string> = {},
 ): Promise<RunningChronosd> {
   const profiling = bench.profiles === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${bench.profiles}`];
   const command = [...profiling, ...reveille('chronosd', '--json')];
-  const child = bench.start('chronosd', command, chronosdEnvironment(bench, place, settings));
+  const child = bench.start('chronosd', command, chronosdEnvironment(bench, location, settings));
   const { url } = await child.says<{ url: string }>();
   await untilReady(url);
   return { child, url, pid: child.pid, alive: () => child.running, stop: () => child.stop() };

@@ -1,13 +1,10 @@
 /**
- * Bulk loading of Reveille's stores: SQL that makes copies of one alarm, which was set through the front door.
- * Everything but whose they are and when they are due stays as chronosd wrote it, so what is loaded is what chronosd
- * would have stored. Pure.
+ * Bulk loading of Reveille's stores: SQL that copies one alarm, which was set through the HTTP API. Everything except
+ * owner and due time stays as chronosd wrote it, so the loaded rows equal rows of chronosd. Pure.
  */
 import { idPrefix, OWNERS, type Series } from '../series.ts';
 
-/**
- * A range of copies: numbers `from` to `until - 1`, each with the due instant that an SQL expression over `i` gives.
- */
+/** A range of copies: numbers `from` to `until - 1`, each due at the result of an SQL expression over `i`. */
 export type Copies = { series: number; from: number; until: number; owners: number; due: string };
 
 export function copiesOf(series: Series): Copies {
@@ -15,10 +12,7 @@ export function copiesOf(series: Series): Copies {
   return { series: series.number, from: 0, until: series.count, owners: series.owners ?? OWNERS, due };
 }
 
-/**
- * Alarms that wait while something else is measured: due in no particular order over a month, a thousand for each
- * owner.
- */
+/** Alarms that wait during a measurement: due in arbitrary order over a month, a thousand per owner. */
 export const PENDING_SERIES = 0xfff;
 const DAY_MS = 24 * 3600 * 1000;
 const MULTIPLIER = 2_654_435_761;
@@ -28,7 +22,7 @@ export function pendingCopies(from: number, until: number, now: number): Copies 
   return { series: PENDING_SERIES, from, until, owners: Math.max(1, Math.ceil(until / 1000)), due };
 }
 
-/** How the two databases write the same expressions. */
+/** The same expressions in the dialects of both databases. */
 export type Dialect = {
   /** A CTE named `numbers` with the column `i` over [from, until). */
   numbers(from: number, until: number): string;
@@ -55,9 +49,9 @@ export const POSTGRES: Dialect = {
 /**
  * The statement that copies the seed's row of one table.
  *
- * @param columns the table's columns, without those that the database fills in by itself
- * @param own what some columns are set to instead of the seed's value, as SQL over `i`
- * @param seed which row is copied
+ * @param columns the table's columns, without columns that the database fills itself
+ * @param own columns with another value than the seed's, as SQL over `i`
+ * @param seed condition of the row to copy
  */
 export function copyRows(
   dialect: Dialect,
@@ -76,7 +70,7 @@ export function copyRows(
     WHERE true ORDER BY i`;
 }
 
-/** What makes a copy another alarm of another owner, for whichever of these columns a table has. */
+/** Values that make a copy another alarm of another owner, for each of these columns that a table has. */
 export function identityOf(dialect: Dialect, copies: Copies): Record<string, string> {
   const owner = `'user-' || ${dialect.ownerDigits(copies.owners)}`;
   const id = `'${idPrefix(copies.series)}' || ${dialect.hex}`;

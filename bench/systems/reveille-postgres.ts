@@ -1,4 +1,4 @@
-/** Reveille on PostgreSQL: any number of chronosd on one database. */
+/** Reveille on PostgreSQL: any number of chronosd processes on one database. */
 import type pg from 'pg';
 import { bucketOf, OWNED_TABLES } from '../../src/chronos/store/postgres/buckets.ts';
 import type { CitusCluster } from '../../test/support/postgres/citus.ts';
@@ -16,7 +16,7 @@ import { startChronosd } from './chronosd.ts';
 import { type Copies, copiesOf, copyRows, identityOf, POSTGRES, pendingCopies } from './copies.ts';
 import { type ReveilleInstallation, type ReveilleSystem, type Running, type System, Unavailable } from './system.ts';
 
-/** Copies made by one statement. */
+/** Copies per statement. */
 const CHUNK = 250_000;
 const TABLES = ['alarms', 'occurrences'];
 
@@ -39,7 +39,9 @@ async function insertCopies(client: pg.Client, copies: Copies): Promise<void> {
   }
 }
 
-/** What chronosd keeps per owner, computed afresh: every loaded alarm is active and owes one occurrence. */
+/**
+ * Recomputes the counters that chronosd keeps per owner: every loaded alarm is active and has one pending occurrence.
+ */
 async function refreshOwners(client: pg.Client): Promise<void> {
   await client.query(`
     INSERT INTO owners (bucket, owner, open_at_most)
@@ -67,7 +69,7 @@ async function addCopies(
   await settleDatabase(database);
 }
 
-/** Makes, once, a database with one alarm in it: what every installation starts from. */
+/** Creates, once, a database with one alarm: the start of every installation. */
 async function makeTemplate(bench: Workbench, buckets: number): Promise<Database> {
   const database = await createDatabase(bench);
   const settings = { CHRONOS_POSTGRES_BUCKETS: String(buckets) };
@@ -84,7 +86,7 @@ async function installCopy(bench: Workbench, template: Database): Promise<Reveil
   const running: Running[] = [];
   return {
     uri: database.uri,
-    place: { uri: database.uri },
+    location: { uri: database.uri },
     load: (series) => addCopies(database, series.map(copiesOf)),
     addPending: (from, until, onProgress) => addCopies(database, [pendingCopies(from, until, Date.now())], onProgress),
     bytes: () => databaseBytes(database),
@@ -116,7 +118,7 @@ export function reveilleOnPostgres(bench: Workbench, buckets = 1): ReveilleSyste
   };
 }
 
-/** On a Citus cluster, whose tables are spread already; every installation empties them. */
+/** On a Citus cluster with distributed tables; every installation empties them. */
 export function reveilleOnCitus(bench: Workbench, cluster: CitusCluster): System {
   const { uri } = cluster;
   return {

@@ -10,7 +10,7 @@ import type { ReveilleInstallation, ReveilleSystem, Running } from './system.ts'
 
 /** chronosd's file in its data folder. */
 export const SQLITE_FILE = 'chronos.db';
-/** Copies made by one statement: it holds up the event loop of the benchmark meanwhile. */
+/** Copies per statement: each statement blocks the event loop of the benchmark. */
 const CHUNK = 100_000;
 
 const SEED: Record<string, string> = {
@@ -24,7 +24,7 @@ function columnsOf(db: DatabaseSync, table: string): string[] {
   return rows.map(({ name }) => name);
 }
 
-/** Owners come first: what is owed names them by their numbers. */
+/** Owners come first: pending occurrences refer to them by number. */
 function insertOwners(db: DatabaseSync, { from, until, owners }: Copies): void {
   const names = `'user-' || ${SQLITE.ownerDigits(owners)}`;
   db.exec(`${SQLITE.numbers(from, Math.min(until, from + owners))}
@@ -45,14 +45,16 @@ function insertCopies(db: DatabaseSync, copies: Copies): void {
   }
 }
 
-/** What chronosd keeps per owner, computed afresh: every loaded alarm is active and owes one occurrence. */
+/**
+ * Recomputes the counters that chronosd keeps per owner: every loaded alarm is active and has one pending occurrence.
+ */
 function refreshOwners(db: DatabaseSync): void {
   db.exec(`
     UPDATE owners SET open_alarms = coalesce(counted.alarms, 0)
     FROM (SELECT owner, count(*) AS alarms FROM owed GROUP BY owner) AS counted WHERE counted.owner = owners.seq`);
 }
 
-/** Opens the file of a chronosd that is not running, for bulk work: nothing of this has to survive a power cut. */
+/** Opens the file of a stopped chronosd for bulk work: none of it has to survive a power failure. */
 export async function withFile<T>(folder: string, work: (db: DatabaseSync) => Promise<T> | T): Promise<T> {
   const db = new DatabaseSync(join(folder, SQLITE_FILE), { enableForeignKeyConstraints: false });
   try {
@@ -87,7 +89,7 @@ async function addCopies(
   });
 }
 
-/** Makes, once, a database with one alarm in it: what every installation starts from. */
+/** Creates, once, a database with one alarm: the start of every installation. */
 async function makeTemplate(bench: Workbench): Promise<string> {
   const folder = bench.makeFolder('sqlite-template');
   const chronosd = await startChronosd(bench, { folder });
@@ -101,7 +103,7 @@ async function installCopy(bench: Workbench, template: string): Promise<Reveille
   copyFileSync(join(template, SQLITE_FILE), join(folder, SQLITE_FILE));
   let running: Running | undefined;
   return {
-    place: { folder },
+    location: { folder },
     load: (series) => addCopies(folder, series.map(copiesOf)),
     addPending: (from, until, onProgress) => addCopies(folder, [pendingCopies(from, until, Date.now())], onProgress),
     bytes: async () => statSync(join(folder, SQLITE_FILE)).size,

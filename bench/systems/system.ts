@@ -1,23 +1,23 @@
-/** What can be measured: something that takes jobs with a due instant and POSTs each to the sink. */
+/** A system under test: it accepts jobs with a due time and POSTs each to the sink. */
 import type { Series } from '../series.ts';
-import type { DataPlace } from './chronosd.ts';
+import type { DataLocation } from './chronosd.ts';
 
 export type System = {
-  /** As it stands in the JSON. */
+  /** Name in the JSON. */
   name: string;
-  /** As it stands in the tables. */
+  /** Name in the tables. */
   title: string;
-  /** How it is configured, and why so. */
+  /** Its configuration, with the reasons. */
   settings: string;
   store: 'sqlite' | 'postgres' | 'redis';
-  /** A scheduler that others make, in one of its settings. */
+  /** A scheduler of another project, in one of its settings. */
   peer?: 'default' | 'best';
-  /** How many jobs a second can be loaded, at the very least. */
+  /** Guaranteed loading rate, jobs per second. */
   loadRate: number;
 
   /**
-   * A fresh installation with an empty store, nothing of it running. Rejects with {@link Unavailable} when it cannot be
-   * had.
+   * A fresh installation with an empty store and no running process. Rejects with {@link Unavailable} when it cannot be
+   * created.
    */
   install(): Promise<Installation>;
 };
@@ -25,34 +25,32 @@ export type System = {
 export type Installation = {
   /** The address of its database, where its store is PostgreSQL. */
   uri?: string;
-  /** Puts jobs into the store, in bulk. Nothing may be running on it where the store is SQLite. */
+  /** Bulk-loads jobs into the store. With SQLite, no process may run on it. */
   load(series: readonly Series[]): Promise<void>;
   /**
-   * Starts one process; resolves when it would fire what is due.
+   * Starts one process; resolves when it is able to fire due jobs.
    *
-   * @param target where it POSTs; the sink's `url` unless told
+   * @param target where it POSTs; the sink's `url` by default
    */
   start(target?: string): Promise<Running>;
-  /** Stops what is running and removes the store. */
+  /** Stops running processes and removes the store. */
   remove(): Promise<void>;
 };
 
-/** Reveille's own, on either store. */
+/** A system of Reveille, on either store. */
 export type ReveilleSystem = Omit<System, 'install'> & { install(): Promise<ReveilleInstallation> };
 
 export type ReveilleInstallation = Installation & {
-  place: DataPlace;
-  /**
-   * Adds alarms that will not be due for a day, numbered `from` to `until - 1`; an installation is grown step by step.
-   */
+  location: DataLocation;
+  /** Adds alarms that are not due for a day, numbered `from` to `until - 1`; an installation grows step by step. */
   addPending(from: number, until: number, onProgress: (added: number) => void): Promise<void>;
-  /** What the store takes up on the disk, its log left aside; nothing may be running on it. */
+  /** Size of the store on disk, without its log; no process may run on it. */
   bytes(): Promise<number>;
 };
 
 export type Running = {
   pid: number;
-  /** Whether it has not ended by itself. */
+  /** Whether the process still runs. */
   alive(): boolean;
   stop(): Promise<void>;
 };

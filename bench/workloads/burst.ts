@@ -1,4 +1,4 @@
-/** A burst: many alarms due within a moment, and how fast they are out. */
+/** A burst: the throughput for many alarms that are due within a short time. */
 import { join } from 'node:path';
 import type { DatabaseWork } from '../database-work.ts';
 import { type OwnWork, type RunOptions, runOnce } from '../measure.ts';
@@ -8,20 +8,20 @@ import type { System } from '../systems/system.ts';
 import { BENCH_FOLDER, type Workbench } from '../workbench.ts';
 import { type Context, figure } from './context.ts';
 
-/** What one system did with a burst. */
+/** The result of one system for a burst. */
 export type Drain = {
-  /** Fires per second, from the first due instant to the last arrival. */
+  /** Fires per second, from the first due time to the last arrival. */
   perSecond: number;
-  /** How many had not arrived when waiting ended; then `perSecond` is over those that had. */
+  /** Number of fires missing at the end of waiting; `perSecond` then counts the arrived ones. */
   missing: number;
   repeated: number;
-  /** What the system's own processes did for each fire, where it can be told. */
+  /** Work of the system's own processes per fire, where known. */
   own?: OwnWork;
-  /** What PostgreSQL did for each fire, where it is the store. */
+  /** Work of PostgreSQL per fire, where it is the store. */
   database?: DatabaseWork;
 };
 
-/** What the fires are sent to: one that answers at once, the same behind TLS, or one that takes ten milliseconds. */
+/** The target: one that answers at once, the same with TLS, or one that takes ten milliseconds. */
 export type Target = 'plain' | 'tls' | 'slow';
 
 export type BurstRow = {
@@ -29,7 +29,7 @@ export type BurstRow = {
   title: string;
   median: number;
   toRaw: number;
-  /** Medians of the rounds in which everything arrived; `null` where none was. */
+  /** Medians of the rounds without missing fires; `null` without such a round. */
   own: OwnWork | null;
   rounds: Drain[];
 };
@@ -37,14 +37,14 @@ export type BurstRow = {
 export type BurstResult = {
   count: number;
   seconds: number;
-  /** POSTs per second of the same client against the same sink with no scheduler. */
+  /** POSTs per second of the same client to the same sink with no scheduler. */
   raw: { median: number; rounds: number[] };
   rows: BurstRow[];
-  /** The same burst at the other targets, one round. */
+  /** The same burst to the other targets, one round. */
   targets: { target: Target; rows: { system: string; title: string; drain: Drain }[] }[];
 };
 
-/** So that connections are open and code is compiled, as in a daemon that has run for a while. */
+/** Opens connections and compiles code, as in a daemon that has run for some time. */
 const WARMUP = { afterMs: 0, spanMs: 2_000, count: 2_000 };
 const PAUSE_MS = 2_000;
 const PATIENCE_MS = 60_000;
@@ -85,7 +85,7 @@ export async function drainBurst(
     count: number;
     seconds: number;
     replicas?: number;
-    /** Where the fires go; the sink's `url` unless told. */
+    /** Target of the fires; the sink's `url` by default. */
     target?: string | undefined;
     patienceMs?: number;
     onStart: (endsAt: number) => void;
@@ -108,7 +108,7 @@ export async function drainBurst(
   });
 }
 
-/** The burst of every system at a target other than the plain one. */
+/** The burst of every system to another target. */
 async function measureTarget({ bench, plan, progress, reveille, peers }: Context, target: Target, url: string) {
   const { count, seconds } = plan.burst;
   const rows: BurstResult['targets'][number]['rows'] = [];

@@ -1,6 +1,6 @@
 /**
- * What a sense of time costs: from nothing to the first answer, and a call of each tool, beside a server of the MCP
- * library alone.
+ * Cost of Chronometric: from process start to the first answer, and a call of each tool, compared with a server of the
+ * MCP library alone.
  */
 import { join } from 'node:path';
 import type { Child } from '../children.ts';
@@ -9,11 +9,11 @@ import { median, percentile } from '../statistics.ts';
 import { BENCH_FOLDER, type Workbench } from '../workbench.ts';
 import type { Context } from './context.ts';
 
-/** From starting the process to its answers, milliseconds. */
+/** From process start to its answers, milliseconds. */
 export type ChronometricStart = {
   way: ChronometricWay;
   title: string;
-  /** To the shaken hands, and to the first answer of a tool. */
+  /** Time to the end of the handshake, and to the first answer of a tool. */
   handshake: number;
   answer: number;
   /** `answer` of each start. */
@@ -32,10 +32,10 @@ export type ChronometricCalls = {
 
 export type ChronometricResult = { starts: ChronometricStart[]; calls: ChronometricCalls[] };
 
-/** In an order in which each of them has something to do. */
+/** In an order in which each of them has work to do. */
 const CALLS: readonly { tool: string; args: object }[] = [
   { tool: 'get_time_context', args: {} },
-  { tool: 'mark_session_start', args: { intent: 'measure what a call takes' } },
+  { tool: 'mark_session_start', args: { intent: 'measure the duration of a call' } },
   { tool: 'request_break_if_needed', args: { threshold_minutes: 45 } },
   { tool: 'idle_status', args: {} },
   { tool: 'mark_session_end', args: { summary: 'measured' } },
@@ -57,13 +57,13 @@ const WAYS = [
 type ChronometricWay = (typeof WAYS)[number]['way'];
 type Way = (typeof WAYS)[number];
 
-/** A server that was started and is spoken to line by line: a client of the library would be measured with it. */
+/** A started server, called line by line: a client of the library would be part of the measurement. */
 class Server {
   readonly #child: Child;
   #lastId = 0;
 
   constructor(bench: Workbench, { way, command }: Way) {
-    // A person who has been here before: the state is there, a profile is not.
+    // A returning user: the state exists, a profile does not.
     const home = join(bench.folder, 'person');
     this.#child = bench.start(`chronometric ${way}`, command, {
       HOME: home,
@@ -109,8 +109,8 @@ async function timeStart(bench: Workbench, way: Way): Promise<{ handshake: numbe
 }
 
 async function measureStarts({ bench, plan, progress }: Context): Promise<ChronometricStart[]> {
-  progress.step('chronometric: from nothing to the first answer');
-  // The first start of each fills the compile cache and makes the state.
+  progress.step('chronometric: process start to first answer');
+  // The first start of each fills the compile cache and creates the state.
   for (const way of WAYS) await timeStart(bench, way);
   const found = WAYS.map((way) => ({ way, times: [] as { handshake: number; answer: number }[] }));
   for (let start = 0; start < plan.chronometric.starts; start++)
@@ -125,7 +125,7 @@ async function measureStarts({ bench, plan, progress }: Context): Promise<Chrono
 
 type CallTimes = ReadonlyMap<string, { p50: number; p99: number }>;
 
-/** The tools in turn, one call at a time. */
+/** Calls the tools in turn, one call at a time. */
 async function timeCalls(bench: Workbench, way: Way, calls: number): Promise<CallTimes> {
   const times = new Map<string, number[]>(CALLS.map(({ tool }) => [tool, []]));
   const server = new Server(bench, way);
@@ -163,7 +163,7 @@ async function measureCalls({ bench, plan, progress }: Context): Promise<Chronom
   );
 }
 
-/** The state lies on the disk that the databases of the other workloads lie on. */
+/** The state is on the same disk as the databases of the other workloads. */
 export async function measureChronometric(context: Context): Promise<ChronometricResult> {
   return { starts: await measureStarts(context), calls: await measureCalls(context) };
 }

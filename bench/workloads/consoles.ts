@@ -1,6 +1,6 @@
 /**
- * What open consoles cost chronosd: the same burst with nobody at the router's console, and with two hundred people each
- * at theirs, which looks again whenever it is told to, as the page does.
+ * Cost of open consoles for chronosd: the same burst without a console, and with two hundred users' consoles at the
+ * router. Each console reads the list again at each change event, as the page does.
  */
 import { request } from 'node:http';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -24,12 +24,15 @@ export type ConsolesResult = {
   seconds: number;
   rows: {
     consoles: number;
-    /** Fires per second, and processor time of chronosd for one. */
+    /** Fires per second, and processor time of chronosd per fire. */
     perSecond: number;
     processorMicros: number | null;
-    /** What is left of the fires per second without a console, in the same round. */
+    /** Share of the fires per second without a console, in the same round. */
     ofNone: number;
-    /** Processor time of chronosd that none open does not take, in seconds a second: so much of a core is not there for fires. */
+    /**
+     * Additional processor time of chronosd compared with no console, in seconds per second: this share of a core is
+     * not available for fires.
+     */
     ofCore: number | null;
     /** Pages that the consoles read during the run. */
     looks: number;
@@ -37,11 +40,11 @@ export type ConsolesResult = {
   }[];
 };
 
-/** Those whose alarms ring. */
-const people = (count: number) =>
+/** The users whose alarms fire. */
+const userNames = (count: number) =>
   Array.from({ length: count }, (_, at) => `user-${String(at % OWNERS).padStart(5, '0')}`);
 const WARMUP = { afterMs: 0, spanMs: 2_000, count: 2_000 };
-/** Until everybody is in, and it has been quiet for a while. */
+/** Time until all consoles are connected and idle. */
 const COME_IN_MS = 25_000;
 const PATIENCE_MS = 60_000;
 
@@ -59,8 +62,8 @@ async function startRouter(bench: Workbench, chronosUrl: string) {
 
 type House = Awaited<ReturnType<typeof startRouter>>;
 
-/** One person at their console: a stream, and a look at the alarms for each hint, one at a time. */
-async function open({ origin, client }: House, chronosUrl: string, user: string, looked: () => void): Promise<void> {
+/** One open console: a stream, and a read of the alarms for each change event, one at a time. */
+async function open({ origin, client }: House, chronosUrl: string, user: string, onRead: () => void): Promise<void> {
   const known = await client.users(user);
   const { id, token } = known.length === 0 ? await client.addUser(user, {}) : await client.addUserToken(user, {});
   const { publicKeyHex: alarm_key } = alarmKeyOf(rightsOf(token));
@@ -75,26 +78,26 @@ async function open({ origin, client }: House, chronosUrl: string, user: string,
   });
   const cookie = answer.headers.get('set-cookie')?.split(';')[0];
   const base = /href="(\/~[^"]+\/)ahead"/.exec(await answer.text())?.[1];
-  if (cookie === undefined || base === undefined) throw new Error(`${user} does not come in: ${answer.status}`);
+  if (cookie === undefined || base === undefined) throw new Error(`${user} cannot sign in: ${answer.status}`);
   let isLooking = false;
   let again = false;
-  const look = async (): Promise<void> => {
+  const readPage = async (): Promise<void> => {
     again = isLooking;
     if (isLooking) return;
     isLooking = true;
     const headers = { cookie, 'x-reveille-part': 'main' };
     const page = await fetch(`${origin}${base}alarms`, { headers }).catch(() => undefined);
     await page?.text().catch(() => undefined);
-    if (page?.ok) looked();
+    if (page?.ok) onRead();
     isLooking = false;
-    if (again) setTimeout(() => void look(), 400);
+    if (again) setTimeout(() => void readPage(), 400);
   };
   await new Promise<void>((resolve, reject) => {
     const stream = request(`${origin}${base}live`, { headers: { cookie }, agent: false }, (incoming) => {
       if (incoming.statusCode !== 200) return reject(new Error(`the stream answered ${incoming.statusCode}`));
       incoming.setEncoding('utf8').on('data', (text: string) => {
         if (text.includes('event: hello')) resolve();
-        if (text.includes('data: alarms')) void look();
+        if (text.includes('data: alarms')) void readPage();
       });
       incoming.on('error', () => {});
     });
@@ -113,11 +116,11 @@ async function drain({ bench, plan, reveille: systems }: Context, consoles: numb
   const during = async ({ running }: { running: unknown[] }) => {
     began = Date.now();
     const [chronosd] = running as RunningChronosd[];
-    const house = await startRouter(bench, chronosd!.url);
-    child = house.child;
-    const all = people(consoles);
+    const router = await startRouter(bench, chronosd!.url);
+    child = router.child;
+    const all = userNames(consoles);
     for (let at = 0; at < all.length; at += 8)
-      await Promise.all(all.slice(at, at + 8).map((user) => open(house, chronosd!.url, user, () => looks++)));
+      await Promise.all(all.slice(at, at + 8).map((user) => open(router, chronosd!.url, user, () => looks++)));
     await pause(0);
   };
   const burst = { afterMs: COME_IN_MS, spanMs: seconds * 1000, count };

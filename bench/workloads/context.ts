@@ -1,4 +1,4 @@
-/** What a workload is handed. */
+/** The arguments of a workload. */
 import type { Plan } from '../plan.ts';
 import type { Progress } from '../progress.ts';
 import type { ReveilleSystem, System } from '../systems/system.ts';
@@ -8,7 +8,7 @@ export type Context = {
   bench: Workbench;
   plan: Plan;
   progress: Progress;
-  /** Reveille on each store that it can be had on. */
+  /** Reveille on each available store. */
   reveille: readonly ReveilleSystem[];
   /** Peers in their best setting, and in their default one. */
   peers: readonly System[];

@@ -1,6 +1,7 @@
 /**
- * Durable creates over HTTP, beside the bare insert rate of the same database (one row, one transaction) and beside
- * what the same clients get from a server that reads the body, answers and stores nothing.
+ * Durable creates over HTTP. They are compared with the bare insert rate of the same database (one row, one
+ * transaction). They are also compared with the same clients at a server that reads the body, answers and stores
+ * nothing.
  */
 import { Pool } from 'undici';
 import { createChronosClient } from '../../src/chronos/client.ts';
@@ -27,14 +28,14 @@ export type CreatesRow = {
   inserts: number;
   /** Requests per second to a server that stores nothing. */
   posts: number;
-  /** Creates to inserts. */
+  /** Ratio of creates to inserts. */
   ratio: number;
   rounds: Rates[];
 };
 
 const WARMUP_MS = 1_000;
 
-/** Runs `work` over and over in so many loops at once, and counts what ends within the time after a warm-up. */
+/** Repeats `work` in so many parallel loops, and counts the completions within the time after a warm-up. */
 export async function countPerSecond(
   loops: number,
   seconds: number,
@@ -76,7 +77,7 @@ async function postsPerSecond(
   }
 }
 
-/** What the requests of a new agent carry that keeps its principal token. */
+/** Headers of a new agent that keeps its principal token. */
 export async function agentHeaders(url: string, label: string) {
   const identity = agentIdentity(label, generateKey());
   const { token } = await createChronosClient({ url, token: CHRONOS_TOKEN }).authenticate(identity);
@@ -87,7 +88,7 @@ export async function agentHeaders(url: string, label: string) {
   };
 }
 
-/** Each client is an agent of its own. */
+/** Each client is its own agent. */
 async function createsPerSecond(url: string, clients: number, seconds: number): Promise<number> {
   const headers = await Promise.all(
     Array.from({ length: clients }, (_, client) => agentHeaders(url, `creator-${Date.now()}-${client}`)),
@@ -96,8 +97,8 @@ async function createsPerSecond(url: string, clients: number, seconds: number): 
 }
 
 /**
- * A few owners may create more than an installation normally allows; everything else is as always, the bounds are
- * looked at too.
+ * A few owners may create more than an installation normally allows. All other settings, and the check of the limits,
+ * are unchanged.
  */
 export const UNBOUNDED = {
   CHRONOS_MAX_ACTIVE_ALARMS: '100000000',
@@ -112,8 +113,8 @@ async function measure({ bench, plan }: Context, system: ReveilleSystem, clients
   const { seconds } = plan.creates;
   const installation = await system.install();
   try {
-    const inserts = await bareInserts(installation.place, clients, (work) => countPerSecond(clients, seconds, work));
-    const chronosd = await startChronosd(bench, installation.place, UNBOUNDED);
+    const inserts = await bareInserts(installation.location, clients, (work) => countPerSecond(clients, seconds, work));
+    const chronosd = await startChronosd(bench, installation.location, UNBOUNDED);
     try {
       return { creates: await createsPerSecond(chronosd.url, clients, seconds), inserts };
     } finally {

@@ -1,7 +1,6 @@
 /**
- * Lasting load: as many creates as fires a second. With everything forgotten after a while the last window must look
- * like the first: how late fires are, what memory is resident, how large the file is. With everything kept, memory alone
- * is looked at.
+ * Lasting load: equal rates of creates and fires. With deletion after one window, lateness, resident memory and file
+ * size of the last window must equal those of the first. Without deletion, only memory is read.
  */
 import { statSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -18,9 +17,9 @@ import { agentHeaders, UNBOUNDED } from './creates.ts';
 
 export type LastingWindow = {
   lateness: Lateness;
-  /** Of chronosd at its end, MB. */
+  /** Of chronosd at the end of the window, MB. */
   residentMegabytes: number;
-  /** Of the database's file and its log at its end. */
+  /** Of the database's file and its log at the end of the window. */
   fileBytes: number;
 };
 
@@ -35,15 +34,15 @@ const CLIENTS = 32;
 /** From a create to its fire: the first window is under full load. */
 const DELAY_SECONDS = 10;
 const PATIENCE_MS = 5_000;
-/** Each client proves itself once, for a day. */
+/** Each client authenticates once, for a day. */
 const SETTINGS = { ...UNBOUNDED, CHRONOS_TOKEN_TTL_SECONDS: '86400' };
-/** The ledger and ended alarms are kept for so long. */
+/** How long the ledger and ended alarms are kept. */
 const forgettingAfter = (seconds: number) => {
   const days = (seconds / 86_400).toFixed(6);
   return { CHRONOS_LEDGER_RETENTION_DAYS: days, CHRONOS_TERMINAL_RETENTION_DAYS: days };
 };
 
-/** Creates alarms at a rate, by clients that wait for each answer, until it is told to stop; counts them by due instant. */
+/** Creates alarms at a rate, by clients that wait for each answer, until it is stopped; counts them by due time. */
 async function keepCreating(url: string, rate: number) {
   const headers = await Promise.all(
     Array.from({ length: CLIENTS }, (_, client) => agentHeaders(url, `lasting-${client}`)),
@@ -68,12 +67,12 @@ async function keepCreating(url: string, rate: number) {
     }
   };
   const done = Promise.all(headers.map((_, client) => loop(client)));
-  // A failure counts when somebody waits for it.
+  // A failure is reported when the caller awaits it.
   done.catch(() => {});
   return {
-    /** Rejects as soon as a create is refused; resolves when it was told to stop. */
+    /** Rejects as soon as a create is refused; resolves when the load was stopped. */
     done,
-    /** How many fall due in [from, until), both epoch ms; forgets those before `until`. */
+    /** Number of alarms due in [from, until), both epoch ms; deletes the counts before `until`. */
     countDue(from: number, until: number): number {
       const count = dues.reduce((sum, due) => sum + (due >= from && due < until ? 1 : 0), 0);
       dues.splice(0, dues.length, ...dues.filter((due) => due >= until));
@@ -87,7 +86,7 @@ async function keepCreating(url: string, rate: number) {
   };
 }
 
-/** On SQLite: one process does all of it, so nothing else can hide what it needs. */
+/** On SQLite: one process does all the work, so its figures are complete. */
 async function lastingLoad(
   { bench, progress, reveille }: Context,
   { rate, windows: count, windowSeconds }: LastingLoad,
@@ -97,13 +96,13 @@ async function lastingLoad(
   const system = reveille.find(({ store }) => store === 'sqlite');
   const result = { rate, windowSeconds, windows };
   if (!system) return result;
-  const label = `lasting load of ${figure(rate)} creates and fires a second`;
+  const label = `lasting load of ${figure(rate)} creates and fires per second`;
   progress.step(label);
   const installation = await system.install();
-  const { place } = installation;
-  if (!('folder' in place)) throw new Error('SQLite has no folder');
+  const { location } = installation;
+  if (!('folder' in location)) throw new Error('SQLite has no folder');
   await bench.sink.reset();
-  const chronosd = await startChronosd(bench, place, { ...SETTINGS, ...settings });
+  const chronosd = await startChronosd(bench, location, { ...SETTINGS, ...settings });
   try {
     const creating = await keepCreating(chronosd.url, rate);
     const begin = Date.now() + DELAY_SECONDS * 1000 + 1000;
@@ -113,7 +112,7 @@ async function lastingLoad(
       await Promise.race([pause(until + PATIENCE_MS - Date.now()), creating.done]);
       const { lateness } = await bench.sink.arrivals({ from, until, expected: creating.countDue(from, until) });
       await bench.sink.forget(until);
-      const sizeOf = (suffix: string) => statSync(`${place.folder}/${SQLITE_FILE}${suffix}`).size;
+      const sizeOf = (suffix: string) => statSync(`${location.folder}/${SQLITE_FILE}${suffix}`).size;
       windows.push({
         lateness,
         residentMegabytes: residentMegabytes(chronosd.pid),
@@ -129,13 +128,13 @@ async function lastingLoad(
   return result;
 }
 
-/** With everything forgotten after the length of a window. */
+/** With deletion after the length of a window. */
 export function measureEndurance(context: Context): Promise<LastingResult> {
   const load = context.plan.endurance;
   return lastingLoad(context, load, forgettingAfter(load.windowSeconds));
 }
 
-/** With everything kept, as it is by default. */
+/** Without deletion, as by default. */
 export function measureResident(context: Context): Promise<LastingResult> {
   return lastingLoad(context, context.plan.resident, {});
 }

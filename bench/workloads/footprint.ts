@@ -1,4 +1,4 @@
-/** Memory of an idle chronosd, and how long each command takes from its start until it is of use. */
+/** Memory of an idle chronosd, and the start time of each command until it is usable. */
 
 import { randomSecret } from '../../src/kit/identity/secrets.ts';
 import type { Child } from '../children.ts';
@@ -14,7 +14,7 @@ export type Footprint = {
   starts: { command: string; until: string; milliseconds: number; rounds: number[] }[];
 };
 
-/** An idle daemon is one that has been left alone for a while. */
+/** Time without requests before a daemon counts as idle. */
 const IDLE_MS = 5_000;
 
 const INITIALIZE = {
@@ -29,7 +29,7 @@ type Start = {
   until: string;
   environment(bench: Workbench): Record<string, string>;
   words: readonly string[];
-  /** Resolves when it is of use. */
+  /** Resolves when the command is usable. */
   ready(child: Child): Promise<unknown>;
 };
 
@@ -96,7 +96,7 @@ async function measureStarts({ bench, plan, progress }: Context): Promise<Footpr
   const found: Footprint['starts'] = [];
   for (const start of STARTS) {
     progress.step(`cold start: ${start.command}`);
-    // The first start of all fills Node's compile cache, as the first start after an installation does.
+    // The very first start fills Node's compile cache, as the first start after an installation does.
     await timeStart(bench, start);
     const rounds: number[] = [];
     for (let round = 0; round < plan.footprint.starts; round++) rounds.push(await timeStart(bench, start));
@@ -110,7 +110,7 @@ async function measureIdle({ bench, progress, reveille: systems }: Context): Pro
   for (const { name, title, install } of systems) {
     progress.step(`idle: ${title}`, Date.now() + IDLE_MS);
     const installation = await install();
-    const chronosd = await startChronosd(bench, installation.place);
+    const chronosd = await startChronosd(bench, installation.location);
     await new Promise((resolve) => setTimeout(resolve, IDLE_MS));
     found.push({ system: name, title, residentMegabytes: residentMegabytes(chronosd.pid) });
     await chronosd.stop();

@@ -1,4 +1,4 @@
-/** Whether it matters how many alarms wait: lateness and claim time with few and with millions of pending ones. */
+/** Effect of the number of pending alarms: lateness and claim time with few and with millions of them. */
 import { join } from 'node:path';
 import { residentMegabytes } from '../processes.ts';
 import { endOf, type Series } from '../series.ts';
@@ -7,7 +7,7 @@ import type { ReveilleInstallation, ReveilleSystem } from '../systems/system.ts'
 import { BENCH_FOLDER } from '../workbench.ts';
 import { type Context, figure } from './context.ts';
 
-/** Milliseconds for one claim of 16 due alarms, through the store port of a process of its own. */
+/** Milliseconds for one claim of 16 due alarms, through the store port of its own process. */
 export type ClaimTime = { p50: number; p99: number };
 
 export type GrowthRow = {
@@ -21,7 +21,7 @@ export type GrowthRow = {
   claim: ClaimTime;
   /** Resident memory of chronosd after the windows, in MB. */
   residentMegabytes: number;
-  /** What the store takes up on the disk while so many wait. */
+  /** Size of the store on disk with this number of pending alarms. */
   storeBytes: number;
 };
 
@@ -29,10 +29,10 @@ const START_MS = 4_000;
 const WARMUP_MS = 3_000;
 const PAUSE_MS = 500;
 const PATIENCE_MS = 10_000;
-/** Due alarms that the claims are timed with. */
+/** Due alarms for the claim timing. */
 const CLAIMABLE = 3_200;
 
-/** A warm-up and one window for each round, one after the other, none of whose numbers was used before. */
+/** A warm-up and one window per round, in sequence; each uses new numbers. */
 function windowsFrom(firstNumber: number, { plan }: Context, loadMs: number): Series[] {
   const { rate, seconds } = plan.growth;
   const spanMs = seconds * 1000;
@@ -47,7 +47,7 @@ function windowsFrom(firstNumber: number, { plan }: Context, loadMs: number): Se
   return [warmup, ...windows];
 }
 
-/** Loads the windows and fires them; with more time for the loading where it turns out to take longer. */
+/** Loads the windows and fires them; repeats with more time if loading takes longer than planned. */
 async function fireWindows(
   context: Context,
   installation: ReveilleInstallation,
@@ -55,7 +55,7 @@ async function fireWindows(
   onStart: (endsAt: number) => void,
 ): Promise<{ windows: Lateness[]; residentMegabytes: number }> {
   const { sink } = context.bench;
-  // Loading also settles the database, which takes as long as the table is large.
+  // Loading also settles the database, which takes longer for larger tables.
   const loadedAt = performance.now();
   await installation.load([]);
   const loadMs = 2 * (performance.now() - loadedAt) + 2_000;
@@ -63,8 +63,7 @@ async function fireWindows(
   await sink.reset();
   await installation.load(series);
   const chronosd = await installation.start();
-  if (Date.now() > series[0]!.firstDue)
-    throw new Error('loading took longer than was allowed for; nothing was measured');
+  if (Date.now() > series[0]!.firstDue) throw new Error('loading took longer than allowed; nothing was measured');
   const end = endOf(series.at(-1)!);
   onStart(end);
   await new Promise((resolve) => setTimeout(resolve, end - Date.now()));
@@ -85,7 +84,7 @@ async function timeClaims({ bench }: Context, installation: ReveilleInstallation
   await installation.load([{ number, count: CLAIMABLE, firstDue: Date.now() - 60_000, spanMs: 1_000 }]);
   const probe = bench.start('the claim probe', [
     join(BENCH_FOLDER, 'claim-probe.ts'),
-    JSON.stringify(installation.place),
+    JSON.stringify(installation.location),
   ]);
   const times = await probe.says<ClaimTime>();
   await probe.ended();

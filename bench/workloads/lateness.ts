@@ -1,4 +1,4 @@
-/** How late fires arrive at a steady rate: arrival at the sink minus the instant they were due, on one clock. */
+/** Lateness of fires at a steady rate: arrival at the sink minus the due time, on one clock. */
 import { runOnce } from '../measure.ts';
 import { rotated } from '../plan.ts';
 import { type Lateness, medianLateness } from '../statistics.ts';
@@ -17,7 +17,7 @@ export type LatenessRow = {
   bodyBytes: number;
 };
 
-/** After the window, what has not arrived is waited for this long: a system that keeps up needs none of it. */
+/** Waiting time for missing fires after the window. A system that keeps up needs none of it. */
 const PATIENCE_MS = 10_000;
 
 type Window = { rate: number; seconds: number; round: string };

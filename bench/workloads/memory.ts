@@ -1,6 +1,4 @@
-/**
- * How long Neo takes to recall, with many memories, in words alone: what an embedding endpoint takes is its own affair.
- */
+/** Recall time of Neo with many memories, by text alone: the time of an embedding endpoint is not part of it. */
 import { systemClock } from '../../src/kit/clock/clock.ts';
 import { type Cortex, cortexPath, openCortex } from '../../src/neo/memory/cortex.ts';
 import { MEMORY_KINDS, type NewMemory } from '../../src/neo/memory/memory.ts';
@@ -21,7 +19,7 @@ export type MemoryRow = {
 
 const WRITTEN_AT_ONCE = 500;
 const DAY_MS = 86_400_000;
-/** Different words, of which the first are in nearly every text and the last in hardly any, as in speech (Zipf). */
+/** Different words: the first are in nearly every text and the last in hardly any, as in speech (Zipf). */
 const VOCABULARY = 20_000;
 const SYLLABLES = [
   'ka',
@@ -67,7 +65,7 @@ function invented({ random, words, pick }: Speaker, number: number): NewMemory {
 
 type Filling = { cortex: Cortex; one: Speaker; now: number };
 
-/** Writes what is still missing to so many. */
+/** Adds memories up to this number. */
 async function fill(
   { cortex, one, now }: Filling,
   written: number,
@@ -82,7 +80,7 @@ async function fill(
   }
 }
 
-/** What is asked, and how it reads in the table. */
+/** The query, and its name in the table. */
 const QUERIES: readonly { query: string; ask: (one: Speaker, memories: number) => string }[] = [
   { query: 'a question of six words', ask: ({ words }) => `what do you know about ${words(6)}` },
   { query: 'a message of 200 words', ask: ({ words }) => words(200) },
@@ -91,7 +89,7 @@ const QUERIES: readonly { query: string; ask: (one: Speaker, memories: number) =
   { query: 'nothing in particular', ask: () => '' },
 ];
 
-/** Asks so many questions of one kind. */
+/** Runs so many queries of one kind. */
 async function timeQueries(
   cortex: Cortex,
   ask: (one: Speaker, memories: number) => string,
@@ -110,9 +108,9 @@ async function timeQueries(
 }
 
 /**
- * Fills a file with invented memories, in steps, and asks it after each.
+ * Fills a file with invented memories, in steps, and queries it after each.
  *
- * @returns a line for each kind of query at each size
+ * @returns a line per kind of query and size
  */
 export async function measureMemory({ bench, plan, progress }: Context): Promise<MemoryRow[]> {
   const { memories: sizes, queries } = plan.memory;

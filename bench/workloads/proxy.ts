@@ -1,6 +1,6 @@
 /**
- * The way of a person through the router's public listener, beside a bare reverse proxy and no proxy at all: what a
- * request costs more, how many go through, and how long the first one takes that has to wake the machine.
+ * A user's requests through the router's public listener, compared with a bare reverse proxy and no proxy. Measures the
+ * added latency, the throughput, and the time of the first request that must wake the machine.
  */
 import { join } from 'node:path';
 import { Pool } from 'undici';
@@ -20,12 +20,15 @@ export type ProxyResult = {
     /** One request at a time, milliseconds. */
     p50: number;
     p99: number;
-    /** What that is more than without a proxy, in the same round. */
+    /** The difference to the case without a proxy, in the same round. */
     addedP50: number;
     addedP99: number;
-    /** Requests per second with many under way. */
+    /** Requests per second with many in parallel. */
     perSecond: number;
-    /** Processor time of the proxy for one of them, where there is one and the system says; other work on the machine does not change it. */
+    /**
+     * Processor time of the proxy per request, where there is a proxy and the system reports it. Other load on the
+     * machine does not change it.
+     */
     processorMicros: number | null;
     rounds: Round[];
   }[];
@@ -43,11 +46,11 @@ export type ProxyWay = keyof typeof TITLES;
 
 const PROGRAM = join(BENCH_FOLDER, 'hands', 'proxy.ts');
 const USER = 'bench';
-/** Under way at a time when throughput is counted. */
+/** Parallel requests in the throughput measurement. */
 const CLIENTS = 32;
 const PATH = '/conversations?limit=20';
 
-type Place = { url: string; token?: string | undefined; pid?: number };
+type ProxyAddress = { url: string; token?: string | undefined; pid?: number };
 
 async function startRouter(bench: Workbench) {
   const adminToken = randomSecret();
@@ -68,8 +71,8 @@ async function startRouter(bench: Workbench) {
   return { child, client, place: { url: public_url, token, pid: child.pid } };
 }
 
-/** Sends requests over so many connections; `more` says whether there is another one. @returns how long each took */
-async function send({ url, token }: Place, clients: number, more: () => boolean): Promise<number[]> {
+/** Sends requests over so many connections; `more` says whether there is another one. @returns the duration of each */
+async function send({ url, token }: ProxyAddress, clients: number, more: () => boolean): Promise<number[]> {
   const pool = new Pool(url, { connections: clients, pipelining: 1 });
   const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
   const took: number[] = [];
@@ -90,12 +93,12 @@ async function send({ url, token }: Place, clients: number, more: () => boolean)
 const times = (count: number) => () => count-- > 0;
 const until = (end: number) => () => performance.now() < end;
 
-async function round(place: Place, calls: number, seconds: number): Promise<Round> {
-  const took = (await send(place, 1, times(calls))).sort((one, other) => one - other);
-  const used = () => (place.pid === undefined ? undefined : processorSeconds(place.pid));
+async function round(address: ProxyAddress, calls: number, seconds: number): Promise<Round> {
+  const took = (await send(address, 1, times(calls))).sort((one, other) => one - other);
+  const used = () => (address.pid === undefined ? undefined : processorSeconds(address.pid));
   const before = used();
   const began = performance.now();
-  const many = await send(place, CLIENTS, until(began + seconds * 1000));
+  const many = await send(address, CLIENTS, until(began + seconds * 1000));
   const perSecond = (many.length * 1000) / (performance.now() - began);
   const after = used();
   const spent = before === undefined || after === undefined ? undefined : after - before;
@@ -103,19 +106,19 @@ async function round(place: Place, calls: number, seconds: number): Promise<Roun
   return { p50: percentile(took, 0.5)!, p99: percentile(took, 0.99)!, perSecond, processorMicros };
 }
 
-/** From the request that finds the machine asleep to its answer. */
-async function wake(place: Place, router: RouterClient): Promise<number> {
+/** From the request to a sleeping machine until its answer. */
+async function wake(address: ProxyAddress, router: RouterClient): Promise<number> {
   await router.suspend(USER);
   await router.restore(USER);
-  const [took] = await send(place, 1, times(1));
+  const [took] = await send(address, 1, times(1));
   return took!;
 }
 
-/** From starting the same program to its answer: what no wake can be faster than. */
+/** From the start of the same program to its answer: the lower limit of a wake. */
 async function bareStart(bench: Workbench): Promise<number> {
   const began = performance.now();
   const child = bench.start('a bare daemon', [PROGRAM, 'target']);
-  await send(await child.says<Place>(), 1, times(1));
+  await send(await child.says<ProxyAddress>(), 1, times(1));
   const took = performance.now() - began;
   await child.stop();
   return took;
@@ -124,20 +127,20 @@ async function bareStart(bench: Workbench): Promise<number> {
 export async function measureProxy({ bench, plan, progress }: Context): Promise<ProxyResult> {
   const { calls, seconds, wakes } = plan.proxy;
   const target = bench.start('the target', [PROGRAM, 'target']);
-  const direct = await target.says<Place>();
+  const direct = await target.says<ProxyAddress>();
   const proxy = bench.start('the bare proxy', [PROGRAM, 'bare', direct.url]);
-  const bare = { ...(await proxy.says<Place>()), pid: proxy.pid };
+  const bare = { ...(await proxy.says<ProxyAddress>()), pid: proxy.pid };
   const router = await startRouter(bench);
   await router.client.put(USER, { provider: 'http', spec: { url: direct.url } });
-  const places: { readonly [Way in ProxyWay]: Place } = { direct, bare, listener: router.place };
+  const addresses: { readonly [Way in ProxyWay]: ProxyAddress } = { direct, bare, listener: router.place };
   const ways = Object.keys(TITLES) as ProxyWay[];
   const found = new Map<ProxyWay, Round[]>(ways.map((way) => [way, []]));
-  for (const way of ways) await round(places[way], 500, 1);
+  for (const way of ways) await round(addresses[way], 500, 1);
   for (let number = 0; number < plan.rounds; number++) {
     progress.step(`proxy: round ${number + 1} of ${plan.rounds}`);
-    for (const way of rotated(ways, number)) found.get(way)!.push(await round(places[way], calls, seconds));
+    for (const way of rotated(ways, number)) found.get(way)!.push(await round(addresses[way], calls, seconds));
   }
-  progress.step('proxy: waking on the first request');
+  progress.step('proxy: wake by the first request');
   const command = [process.execPath, PROGRAM, 'target'];
   await router.client.put(USER, { provider: 'process', spec: { command } });
   const times = { wake: [] as number[], bare: [] as number[] };

@@ -1,14 +1,15 @@
 /**
- * What public benchmarks of job queues in a database look at: a steady rate; the same while a transaction holds back
- * vacuum, so that dead rows pile up where jobs are looked for; and the same while the store is killed and comes back.
+ * The scenarios of public benchmarks of job queues in a database. First a steady rate. Then the same while a
+ * transaction delays vacuum, so that dead rows accumulate where jobs are searched. Then the same while the store is
+ * killed and restarts.
  *
- * The rate and the held transaction are those of the public benchmark of PgQue ("queues under a blocked xmin horizon",
- * 800 jobs a second). Unlike there, jobs are stored beforehand, as in all our workloads, and a window takes half a minute.
- * The burst has a workload of its own.
+ * The rate and the open transaction are those of the public benchmark of PgQue ("queues under a blocked xmin horizon",
+ * 800 jobs per second). Unlike there, jobs are stored beforehand, as in all our workloads, and a window takes half a
+ * minute. The burst has its own workload.
  */
 import pg from 'pg';
 import { withClient } from '../databases.ts';
-import { type RunOptions, runOnce, type UnderWay } from '../measure.ts';
+import { type RunInProgress, type RunOptions, runOnce } from '../measure.ts';
 import { dueBefore, endOf } from '../series.ts';
 import type { Lateness } from '../statistics.ts';
 import type { Running, System } from '../systems/system.ts';
@@ -25,7 +26,9 @@ export type QueueRow = {
   /** Jobs per second. */
   rate: number;
   lateness: Lateness;
-  /** On PostgreSQL: dead rows in the tables at the end of the window, and what all tables and indexes take, in bytes. */
+  /**
+   * On PostgreSQL: dead rows in the tables at the end of the window, and the size of all tables and indexes, in bytes.
+   */
   deadRows?: number;
   bytes?: number;
   /** After the restart. */
@@ -33,26 +36,32 @@ export type QueueRow = {
 };
 
 export type Recovery = {
-  /** From when the store takes connections again, or the process that is the store is started, until the next fire, ms; `null` when none came. */
+  /**
+   * Time to the next fire, in ms, from the first accepted connection of the store or the start of the process that is
+   * the store. `null` without a fire.
+   */
   firstFireMs: number | null;
-  /** From that instant until the last of those that fell due before it, what was under way at the kill included, ms; `null` when one is missing. */
+  /**
+   * From then until the last job that fell due before it has fired, interrupted ones included, ms; `null` if one is
+   * missing.
+   */
   overdueMs: number | null;
-  /** From the last due instant until the last arrival, ms. */
+  /** From the last due time until the last arrival, ms. */
   caughtUpMs: number;
-  /** The system's own process ended because of it, or was killed since it is the store, and was started again. */
+  /** The system's own process ended because of the kill, or was killed because it is the store, and was restarted. */
   processEnded: boolean;
 };
 
 const WARMUP_MS = 3_000;
 const PATIENCE_MS = 45_000;
-/** How long the store is away. */
+/** How long the store is unavailable. */
 const DOWN_MS = 1_000;
-/** A supervisor starts what has ended after about so long; it looks as often. */
+/** A supervisor restarts an ended process after about this time; it also polls at this interval. */
 const SUPERVISOR_MS = 1_000;
 
 const pause = (milliseconds: number) => new Promise<void>((resolve) => setTimeout(resolve, milliseconds));
 
-/** Opens a transaction that sees the database as it is now, which keeps every row that dies from then on. */
+/** Opens a transaction with a snapshot of the current database: vacuum cannot remove rows that die later. */
 async function holdSnapshot(uri: string): Promise<() => Promise<void>> {
   const client = new pg.Client({ connectionString: uri });
   client.on('error', () => {});
@@ -63,11 +72,15 @@ async function holdSnapshot(uri: string): Promise<() => Promise<void>> {
 }
 
 /**
- * Kills what the system stores in, lets it be away, and brings it back.
+ * Kills the store of the system, waits, and restarts it.
  *
- * @returns when it took connections again, epoch ms; of SQLite, when its next process was started
+ * @returns when it accepted connections again, epoch ms; for SQLite, when its next process was started
  */
-async function restartStore(bench: Workbench, { store }: System, { installation, running }: UnderWay): Promise<number> {
+async function restartStore(
+  bench: Workbench,
+  { store }: System,
+  { installation, running }: RunInProgress,
+): Promise<number> {
   if (store === 'postgres') {
     await bench.postgres.kill();
     await pause(DOWN_MS);
@@ -88,8 +101,8 @@ async function restartStore(bench: Workbench, { store }: System, { installation,
   return Date.now();
 }
 
-/** Starts again what has ended, until it is told to stop. */
-function supervise({ installation, running }: UnderWay) {
+/** Restarts ended processes until it is stopped. */
+function supervise({ installation, running }: RunInProgress) {
   let stopped = false;
   let processEnded = false;
   const watch = async () => {
@@ -124,15 +137,15 @@ async function measure({ bench, plan, progress }: Context, system: System, scena
   progress.step(label);
   let recovery: { backAt: number; processEnded: boolean } | undefined;
 
-  const holding = async ({ installation, series }: UnderWay) => {
+  const holding = async ({ installation, series }: RunInProgress) => {
     const release = await holdSnapshot(installation.uri!);
     await pause(endOf(series[1]!) - Date.now());
     await release();
   };
-  const restarting = async (under: UnderWay) => {
+  const restarting = async (under: RunInProgress) => {
     const window = under.series[1]!;
     await pause(window.firstDue + window.spanMs / 3 - Date.now());
-    // The process that is the store is killed and started by the restart itself.
+    // The restart itself kills and starts the process that is the store.
     const stop = system.store === 'sqlite' ? async () => true : supervise(under);
     const backAt = await restartStore(bench, system, under);
     await bench.sink.drained(
@@ -170,7 +183,7 @@ async function measure({ bench, plan, progress }: Context, system: System, scena
   });
 }
 
-/** One round: what is looked at here is whether, not how much. */
+/** One round: this measures whether jobs are delivered, not how fast. */
 export async function measureQueue(context: Context): Promise<QueueRow[]> {
   const rows: QueueRow[] = [];
   for (const scenario of SCENARIOS) {

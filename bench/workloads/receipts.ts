@@ -1,6 +1,6 @@
 /**
- * How fast receipts are checked and written, beside the bare signatures in them: one process, and one thread but where
- * said.
+ * Rate of checking and writing receipts, compared with their bare signatures: one process, and one thread unless
+ * stated.
  */
 import { createPrivateKey, generateKeyPairSync, sign, verify } from 'node:crypto';
 import type { ReceiptEntry } from '../../src/executor/receipt/bodies.ts';
@@ -14,22 +14,22 @@ import { rotated } from '../plan.ts';
 import { median } from '../statistics.ts';
 import type { Context } from './context.ts';
 
-/** One way; envelopes or signatures per second. */
+/** One operation; envelopes or signatures per second. */
 export type ReceiptsRow = {
   way: ReceiptsWay;
   title: string;
   /** Bytes of an envelope on average. */
   bytes: number;
   median: number;
-  /** The median of what it is of the bare rate of the same round. */
+  /** The median ratio to the bare rate of the same round. */
   ofBare: number;
   rounds: number[];
 };
 
 const TITLES = {
   'bare-verify': 'bare verify of node:crypto',
-  verify: 'check a receipt, from its text on',
-  'verify-aside': 'check receipts, their signatures on other threads',
+  verify: 'check a receipt from its text',
+  'verify-aside': 'check receipts, signatures on other threads',
   'bare-sign': 'bare sign of node:crypto',
   append: 'sign the next envelope',
 } as const;
@@ -46,7 +46,7 @@ const BARE_OF: { readonly [Way in ReceiptsWay]: ReceiptsWay } = {
 /** Receipts in a file of JSON lines. */
 const LINES = 32;
 
-/** What each way does at a time, and how many envelopes that is. */
+/** The work of one iteration, and its number of envelopes. */
 function works(entries: readonly ReceiptEntry[]): { readonly [Way in ReceiptsWay]: () => number | Promise<number> } {
   const envelopes = seal(entries);
   const text = JSON.stringify(receiptOf(envelopes));
@@ -58,17 +58,17 @@ function works(entries: readonly ReceiptEntry[]): { readonly [Way in ReceiptsWay
   return {
     'bare-verify': () => {
       for (const { message, signature } of signed)
-        if (!verify(null, message, publicKey, signature)) throw new Error('a good signature does not hold');
+        if (!verify(null, message, publicKey, signature)) throw new Error('a valid signature is rejected');
       return signed.length;
     },
     verify: () => {
       for (const read of readValues(text))
-        if (!('value' in read) || verifyReceipt(read.value).broken) throw new Error('a good receipt does not hold');
+        if (!('value' in read) || verifyReceipt(read.value).broken) throw new Error('a valid receipt is rejected');
       return envelopes.length;
     },
     'verify-aside': async () => {
       for await (const checked of verifyReceipts(readValues(lines)))
-        if (!('report' in checked) || checked.report.broken) throw new Error('a good receipt does not hold');
+        if (!('report' in checked) || checked.report.broken) throw new Error('a valid receipt is rejected');
       return envelopes.length * LINES;
     },
     'bare-sign': () => {
@@ -83,7 +83,7 @@ function works(entries: readonly ReceiptEntry[]): { readonly [Way in ReceiptsWay
   };
 }
 
-/** How many a second, over a window of so long. */
+/** Rate per second over a window of this length. */
 async function rateOf(work: () => number | Promise<number>, seconds: number): Promise<number> {
   const startedAt = performance.now();
   let done = 0;
@@ -95,7 +95,7 @@ async function rateOf(work: () => number | Promise<number>, seconds: number): Pr
   return (done / took) * 1000;
 }
 
-/** Takes a receipt of a transfer, from its task to its end. */
+/** Reads a receipt of a transfer, from its task to its end. */
 export async function measureReceipts({ plan, progress }: Context): Promise<ReceiptsRow[]> {
   const ways = Object.keys(TITLES) as ReceiptsWay[];
   const work = works(transfer);

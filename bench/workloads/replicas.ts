@@ -1,4 +1,4 @@
-/** Several chronosd on one PostgreSQL: what a second and a fourth bring, on this many cores. */
+/** Several chronosd processes on one PostgreSQL: the effect of a second and a fourth, on this number of cores. */
 import { rotated } from '../plan.ts';
 import { median } from '../statistics.ts';
 import { type Drain, drainBurst } from './burst.ts';

@@ -1,5 +1,5 @@
 /**
- * What Neo's hands add to a tool call: the same calls through the MCP library alone, through the host, and through Neo.
+ * Added latency of Neo's tool calls: the same calls through the MCP library alone, through the host, and through Neo.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,10 +18,10 @@ export type ToolsRow = {
   way: WayName;
   title: string;
   call: CallName;
-  /** How a column of it is called. */
+  /** Title of the result column. */
   callTitle: string;
   median: CallTime;
-  /** What it takes longer than the library alone in the same round. */
+  /** The difference to the library alone in the same round. */
   added: CallTime;
   rounds: CallTime[];
 };
@@ -54,7 +54,7 @@ async function surfaceCaller(servers: DeclaredServers): Promise<Caller> {
 
 const WAYS = [
   { way: 'sdk', title: 'bare SDK client', open: bareCaller },
-  // What this one adds is what the measurement itself is good for.
+  // The difference between the two bare clients is the precision of the measurement.
   { way: 'sdk-again', title: 'another bare SDK client', open: bareCaller },
   { way: 'pool', title: 'MCP host, `ServerPool.call`', open: poolCaller },
   { way: 'surface', title: 'Neo, `ToolSurface.dispatch`', open: surfaceCaller },
@@ -62,7 +62,7 @@ const WAYS = [
 type WayName = (typeof WAYS)[number]['way'];
 
 const LONG_BYTES = 64 * 1024;
-const LINE = 'Nothing in this line matters but that it is text of some length.\n';
+const LINE = 'This line is only text of some length.\n';
 const LONG_FILE = 'long.txt';
 
 const CALLS = [
@@ -76,7 +76,7 @@ const CALLS = [
 ] as const;
 type CallName = (typeof CALLS)[number]['call'];
 
-/** Calls before those that count, of each kind through each way: code is compiled by then, in the servers as well. */
+/** Warm-up calls of each kind through each client: code is compiled afterwards, in the servers as well. */
 const WARMUP_CALLS = 300;
 
 function shuffled<T>(items: readonly T[], random: () => number): T[] {
@@ -88,7 +88,7 @@ function shuffled<T>(items: readonly T[], random: () => number): T[] {
 
 type Opened = { way: WayName; caller: Caller };
 
-/** The same call through every way, one at a time, in another order each time: what disturbs one disturbs all. */
+/** The same call through every client, one at a time, in random order: a disturbance affects all of them. */
 async function timeCalls(opened: readonly Opened[], call: Call, count: number, random: () => number) {
   const times = new Map(opened.map(({ way }) => [way, [] as number[]]));
   for (let done = -WARMUP_CALLS; done < count; done++) {
@@ -110,7 +110,7 @@ async function timeCalls(opened: readonly Opened[], call: Call, count: number, r
 
 type Round = ReadonlyMap<CallName, ReadonlyMap<WayName, CallTime>>;
 
-/** New servers for each round, one for each way: none is luckier than the others for long. */
+/** New servers in each round, one per client, so that no client has a faster server all the time. */
 async function measureRound({ bench, plan }: Context, random: () => number): Promise<Round> {
   const servers = declareServers(bench.makeFolder('tools'), 1);
   writeFileSync(join(servers.workspace, LONG_FILE), LINE.repeat(Math.floor(LONG_BYTES / LINE.length)));

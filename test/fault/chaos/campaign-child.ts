@@ -1,20 +1,20 @@
-/** Starting a campaign in a process of its own and waiting for what comes of it. */
+/** Starts a campaign in its own process and waits for its outcome. */
 import { fork } from 'node:child_process';
 import { join } from 'node:path';
 import type { CampaignOrder } from './campaign-process.ts';
 import type { Job } from './options.ts';
 import type { CampaignOutcome } from './report.ts';
 
-/** Told to end, a campaign still ends its house, reads what is left of it and judges. */
+/** A stopped campaign still ends its processes, reads their remains and judges. */
 const ENDING_MS = 60_000;
 
-/** @param signal asks the campaign to end, in order, as soon as it can */
+/** @param signal asks the campaign to end in order, as soon as it can */
 export function runApart(
   { fault, store, extent }: Job,
   { seed, keep, signal }: { seed: number; keep: boolean; signal: AbortSignal },
 ): Promise<CampaignOutcome> {
-  // In a process group of its own: Ctrl-C is for the one who decides, and what must be ended by force ends with all it
-  // has started.
+  // An own process group: Ctrl-C reaches only the main process. A forced end also reaches all processes that the
+  // campaign started.
   const child = fork(join(import.meta.dirname, 'campaign-process.ts'), { detached: true });
   let patience: NodeJS.Timeout | undefined;
   const end = () => {
@@ -30,8 +30,8 @@ export function runApart(
     child.once('exit', (code, killedBy) => {
       signal.removeEventListener('abort', end);
       clearTimeout(patience);
-      const broke = `its process ended with ${code ?? killedBy} before it could say what came of it`;
-      resolve(outcome ?? { fault: fault.name, title: fault.title, store, seed, broke });
+      const failure = `its process ended with ${code ?? killedBy} before it reported an outcome`;
+      resolve(outcome ?? { fault: fault.name, title: fault.title, store, seed, broke: failure });
     });
     child.send({ fault: fault.name, store, seed, extent, keep } satisfies CampaignOrder);
   });

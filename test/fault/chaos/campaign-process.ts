@@ -1,6 +1,6 @@
 /**
- * One campaign in a process of its own, so that none holds up another. Told what to do by the first message; answers
- * with the outcome. Ends early, in order, on SIGTERM and when whoever started it is gone.
+ * One campaign in its own process, so that no campaign delays another. The first message contains its task; the answer
+ * is the outcome. It ends early, in order, on SIGTERM and when its parent process has ended.
  */
 import { runCampaign } from './campaign.ts';
 import type { Extent } from './fault.ts';

@@ -1,9 +1,8 @@
 /**
- * One campaign: a house on one store, a load on it, one fault that strikes again and again, and a verdict over what was
- * left behind.
+ * One campaign: an installation on one store, a load on it, one fault that strikes repeatedly, and a verdict over the
+ * logs and the database.
  *
- * Every phase has its limit, and all of them end early when they are told to; what is not done by then is judged as it
- * is.
+ * Every phase has a time limit, and every phase ends early on request. Unfinished work is judged as it is.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,21 +16,21 @@ import { installPostgresAudit, installSqliteAudit } from '../checker/audit/insta
 import { DEFAULT_POLICY } from '../checker/history.ts';
 import { openJournal, recordClient, recordReceiver } from '../checker/journal.ts';
 import { ClientLog } from './client-log.ts';
+import { evaluate, type StrikeRecord } from './evaluation.ts';
 import { between, type Extent, type Fault } from './fault.ts';
 import { Load } from './load.ts';
 import { journalNeo } from './neo-journal.ts';
-import { reckon, type StrikeRecord } from './reckoning.ts';
 import type { BrokenCampaign, CampaignOutcome } from './report.ts';
-import { type CampaignStore, houseOn, missingFor } from './stores.ts';
+import { type CampaignStore, installationConfig, missingFor } from './stores.ts';
 
 export type CampaignPlan = {
   fault: Fault;
   store: CampaignStore;
   seed: number;
   extent: Extent;
-  /** Ends the campaign early; what was done by then is judged. */
+  /** Ends the campaign early; the work done by then is judged. */
   signal?: AbortSignal;
-  /** Keeps logs and data even where nothing is wrong. */
+  /** Keeps logs and data even without violations. */
   keep?: boolean;
   onStrike?: (count: number, what: string) => void;
 };
@@ -41,25 +40,25 @@ const SERIES = ['@every 1s', '@every 3s', '* * * * *'] as const;
 const PER_SECOND = 20;
 /** Between two strikes. */
 const CALM_MS = { shortest: 500, longest: 1500 };
-/** What is late by less waits for its turn. */
+/** A shorter delay counts as waiting in the queue. */
 const OVERDUE_MS = 500;
-/** A load that cannot be answered is given up after this. */
+/** Time after which a load without answers is abandoned. */
 const UNANSWERED_MS = 10_000;
 
 const SETTINGS = { CHRONOS_MIN_INTERVAL_SECONDS: '1', ROUTER_WAKE_TIMEOUT_MS: '15000' };
 
-/** All clocks are this machine's, but for the one that a fault moves: by an hour, either way. */
-const CLOCKS_DIFFER_MS = 100;
+/** All clocks are this machine's, except the one that a fault moves: by an hour, forward or back. */
+const CLOCK_TOLERANCE_MS = 100;
 const CLOCK_JUMPS_MS = 2 * 3_600_000;
 
-/** Runs one campaign. Never rejects: what broke down is an outcome. */
+/** Runs one campaign. Never rejects: a failure of the campaign is an outcome. */
 export async function runCampaign(plan: CampaignPlan): Promise<CampaignOutcome> {
   const { fault, store, seed } = plan;
   const { name, title } = fault;
   const skipped = missingFor(store) ?? fault.missing?.();
   if (skipped !== undefined) return { fault: name, title, store, skipped };
   const folder = mkdtempSync(join(tmpdir(), `reveille-chaos-${name}-${store}-`));
-  const outcome = await conduct(plan, folder).catch((error: Error): BrokenCampaign => {
+  const outcome = await runPhases(plan, folder).catch((error: Error): BrokenCampaign => {
     writeFileSync(join(folder, 'broke.txt'), `${error.stack}\n${error.cause ?? ''}\n`);
     const broke = error instanceof AggregateError ? `${error.message}: ${error.errors.join('; ')}` : error.message;
     return { fault: name, title, store, seed, broke, folder };
@@ -72,11 +71,11 @@ export async function runCampaign(plan: CampaignPlan): Promise<CampaignOutcome> 
   return { ...outcome, folder };
 }
 
-async function conduct(plan: CampaignPlan, folder: string): Promise<CampaignOutcome> {
+async function runPhases(plan: CampaignPlan, folder: string): Promise<CampaignOutcome> {
   const { fault, store, seed, extent, signal } = plan;
   const began = performance.now();
-  const special = fault.house?.(store) ?? {};
-  const clockToleranceMs = special.clocksJump && store === 'sqlite' ? CLOCK_JUMPS_MS : CLOCKS_DIFFER_MS;
+  const special = fault.config?.(store) ?? {};
+  const clockToleranceMs = special.clocksJump && store === 'sqlite' ? CLOCK_JUMPS_MS : CLOCK_TOLERANCE_MS;
   const clientFile = join(folder, 'client.jsonl');
   const receiverFile = join(folder, 'receiver.jsonl');
   const client = openJournal(clientFile, { log: 'client', clockToleranceMs });
@@ -84,16 +83,16 @@ async function conduct(plan: CampaignPlan, folder: string): Promise<CampaignOutc
   const receiverLog = recordReceiver(receiver.write);
   const housePlan: HousePlan = {
     folder: join(folder, 'house'),
-    ...houseOn(store),
+    ...installationConfig(store),
     users: USERS,
     receiver: receiverLog,
     ...special,
     settings: { ...SETTINGS, ...special.settings },
   };
-  const house = await House.open(housePlan);
+  const installation = await House.open(housePlan);
   const log = new ClientLog(recordClient(client.write), Date.now);
   const load = new Load({
-    users: house.users,
+    users: installation.users,
     log,
     random: randomFrom(seed + 1),
     perSecond: PER_SECOND,
@@ -101,26 +100,26 @@ async function conduct(plan: CampaignPlan, folder: string): Promise<CampaignOutc
     ...(fault.extras && { extras: fault.extras }),
   });
   try {
-    if (store === 'sqlite') installSqliteAudit(house.sqlitePath);
-    else if (house.engine?.takesTriggers !== false) await installPostgresAudit(await house.readFrom());
+    if (store === 'sqlite') installSqliteAudit(installation.sqlitePath);
+    else if (installation.engine?.takesTriggers !== false) await installPostgresAudit(await installation.readFrom());
     await load.start();
-    const strikes = await strikeAgainAndAgain(plan, house, randomFrom(seed));
-    if (strikes.length === 0) throw new Error('the time was up before anything was struck');
-    fault.finish?.(house);
-    const wholeSince = house.now();
+    const strikes = await strikeAgainAndAgain(plan, installation, randomFrom(seed));
+    if (strikes.length === 0) throw new Error('the time was up before the first strike');
+    fault.finish?.(installation);
+    const wholeSince = installation.now();
     await load.stop(UNANSWERED_MS);
-    await nothingOf(house, () => true, extent.drainMs, signal);
+    await untilNoneActive(installation, () => true, extent.drainMs, signal);
 
-    const readAt = house.now();
-    await house.stop();
+    const readAt = installation.now();
+    await installation.stop();
     const neoViolations: string[] = [];
-    for (const user of house.neos) neoViolations.push(...(await journalNeo(house, user, receiverLog)));
+    for (const user of installation.neos) neoViolations.push(...(await journalNeo(installation, user, receiverLog)));
     client.close();
     receiver.close();
-    return await reckon({
+    return await evaluate({
       fault,
       store,
-      house,
+      installation,
       seed,
       folder,
       files: { client: clientFile, receiver: receiverFile },
@@ -130,17 +129,17 @@ async function conduct(plan: CampaignPlan, folder: string): Promise<CampaignOutc
       lostAnswers: log.lost,
       strikes,
       seconds: (performance.now() - began) / 1000,
-      besides: [...house.targets.early, ...neoViolations],
+      besides: [...installation.targets.early, ...neoViolations],
     });
   } finally {
     load.abandon();
-    await house.close();
+    await installation.close();
   }
 }
 
 async function strikeAgainAndAgain(
   { fault, extent, signal, onStrike }: CampaignPlan,
-  house: House,
+  installation: House,
   random: () => number,
 ): Promise<StrikeRecord[]> {
   const strikes: StrikeRecord[] = [];
@@ -148,23 +147,23 @@ async function strikeAgainAndAgain(
   for (let round = 0; round < extent.strikes && Date.now() < end && !signal?.aborted; round++) {
     await pause(between(random, CALM_MS.shortest, CALM_MS.longest));
     const beganAt = Date.now();
-    const strike = await fault.strike({ house, random, round });
+    const strike = await fault.strike({ installation, random, round });
     strikes.push({ ...strike, beganAt });
     onStrike?.(strikes.length, strike.what);
-    await nothingOf(house, isOverdue, extent.recoveringMs, signal);
+    await untilNoneActive(installation, isOverdue, extent.recoveringMs, signal);
   }
   return strikes;
 }
 
-/** Whether an alarm is late by more than waiting for its turn explains. */
+/** Whether an alarm is later than queueing explains. */
 const isOverdue = ({ next_fire_at }: AlarmView, now: number) => now - Date.parse(next_fire_at ?? '') > OVERDUE_MS;
 
 /**
- * Waits until no user has an active alarm of a kind, or for so long. An alarm may wait on the retry ladder, for minutes
- * when it met one fault after the other; whether it does so rightfully is for the verdict to say.
+ * Waits until no user has an active alarm of a kind, or until the limit. An alarm may wait on the retry ladder, for
+ * minutes after several faults in a row. The verdict decides whether that is correct.
  */
-async function nothingOf(
-  house: House,
+async function untilNoneActive(
+  installation: House,
   kind: (alarm: AlarmView, now: number) => boolean,
   limitMs: number,
   signal: AbortSignal | undefined,
@@ -173,12 +172,12 @@ async function nothingOf(
   const hasNone = async ({ clients }: HouseUser) => {
     for (const client of clients) {
       const page = await client.listAlarms({ status: 'active', limit: 500 }).catch(() => undefined);
-      if (page) return !page.alarms.some((alarm) => kind(alarm, house.now()));
+      if (page) return !page.alarms.some((alarm) => kind(alarm, installation.now()));
     }
     return false;
   };
   while (Date.now() < end && !signal?.aborted) {
-    if ((await Promise.all(house.users.map(hasNone))).every(Boolean)) return;
+    if ((await Promise.all(installation.users.map(hasNone))).every(Boolean)) return;
     await pause(250);
   }
 }

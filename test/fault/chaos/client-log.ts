@@ -1,4 +1,4 @@
-/** Asking chronosd with every question and every answer, or the lack of one, written to the client's log. */
+/** Calls to chronosd; every request, and every answer or its absence, is written to the client's log. */
 
 import { failedAnswer } from '../checker/answers.ts';
 import type { Answer, Operation } from '../checker/history.ts';
@@ -7,7 +7,7 @@ import type { ClientRecorder } from '../checker/journal.ts';
 export class ClientLog {
   readonly #recorder: ClientRecorder;
   readonly #now: () => number;
-  /** Calls whose outcome the client never learnt. */
+  /** Calls whose outcome the client does not know. */
   lost = 0;
 
   /** @param now the client's clock, epoch milliseconds */
@@ -17,9 +17,9 @@ export class ClientLog {
   }
 
   /**
-   * Makes a call; rejects with what it rejects with.
+   * Makes a call; rejects with the call's error.
    *
-   * @param answerOf what of its result belongs into the log
+   * @param answerOf the part of the result that is logged
    */
   async ask<T>(
     user: string,

@@ -19,12 +19,12 @@ async function survives(t: TestContext, fault: Fault, store: StoreKind): Promise
   assert.ok(outcome.alarms > 0 && outcome.strikes.length > 0);
 }
 
-// Side by side: most of the time is spent waiting for the retry ladder.
+// In parallel: most of the time is spent waiting for the retry ladder.
 describe('while processes are killed', { concurrency: true }, () => {
   test('kill -9 of chronosd, router and neo at random moments loses no alarm and gives one turn each', (t) =>
     survives(t, kill, 'sqlite'));
 
-  test('with replicas on PostgreSQL, which is interrupted as well, the same holds', (t) => {
+  test('with replicas on PostgreSQL, which is interrupted too, the same holds', (t) => {
     const either: Fault = {
       ...kill,
       strike: (scene) => (scene.round % 3 === 2 ? postgres : kill).strike(scene),

@@ -1,57 +1,57 @@
-/** A way of breaking things, and what it needs. One file in `faults/` for each. */
+/** A kind of fault and its requirements. One file in `faults/` for each. */
 import type { AlarmCreateBody } from '../../../src/chronos/client.ts';
 import type { House, HousePlan } from '../../support/cluster/cluster.ts';
 import type { HouseUser } from '../../support/cluster/user.ts';
 import type { CampaignStore } from './stores.ts';
 
-/** What a fault works on. */
-export type Scene = {
-  house: House;
+/** The parts that a fault acts on. */
+export type FaultContext = {
+  installation: House;
   /** Uniform in [0, 1), from the campaign's seed. */
   random: () => number;
-  /** How many strikes came before. */
+  /** Number of earlier strikes. */
   round: number;
 };
 
 export type Strike = {
-  /** In a few words. */
+  /** A short description. */
   what: string;
   /**
-   * When the harm was over, or was done where it needs no mending (a kill); the machine's clock, epoch milliseconds.
+   * When the harm ended, or when it was done if it needs no repair (a kill); the machine's clock, epoch milliseconds.
    */
-  overAt: number;
+  endedAt: number;
 };
 
 export type Extent = {
-  /** At most so many strikes… */
+  /** Maximum number of strikes… */
   strikes: number;
   /** …the last of which begins within this time. */
   strikingMs: number;
-  /** After each strike, how long the house may take until nothing is overdue before it is struck again regardless. */
+  /** After each strike: the longest wait until nothing is overdue. Then the next strike follows in any case. */
   recoveringMs: number;
-  /** How long the alarms that were set may take to come to an end once nothing is broken any more. */
+  /** How long the alarms may take to end after the last fault. */
   drainMs: number;
 };
 
 export type Fault = {
   name: string;
-  /** For the table. */
+  /** Title in the table. */
   title: string;
   stores: readonly CampaignStore[];
-  /** Why it cannot be done on this machine and what would help, or nothing. */
+  /** Why it is impossible on this machine, with the remedy; otherwise nothing. */
   missing?: () => string | undefined;
-  /** What the house is made with besides. */
-  house?: (store: CampaignStore) => Partial<HousePlan>;
-  /** What an alarm is given besides. */
+  /** Additional settings of the installation. */
+  config?: (store: CampaignStore) => Partial<HousePlan>;
+  /** Additional settings of an alarm. */
   extras?: (user: HouseUser, random: () => number) => Partial<AlarmCreateBody>;
-  /** Who is troubled by the fault itself; everybody else must not be. */
-  troubles?: (user: HouseUser) => boolean;
-  /** How much of it belongs into the version of five minutes. */
+  /** The users that the fault itself affects; it must not affect the others. */
+  affects?: (user: HouseUser) => boolean;
+  /** Its extent in the version of five minutes. */
   short: Extent;
-  /** Breaks something once; resolves when it is whole again. */
-  strike: (scene: Scene) => Promise<Strike>;
-  /** After the last strike: what time itself would mend. */
-  finish?: (house: House) => void;
+  /** Causes one fault; resolves when it has ended. */
+  strike: (scene: FaultContext) => Promise<Strike>;
+  /** Time after the last strike for delays that end by themselves. */
+  finish?: (installation: House) => void;
 };
 
 /** Long enough for one round on the retry ladder. */

@@ -1,6 +1,6 @@
 /**
- * What goes on while things are being broken: users set alarms and series, cancel some, lose answers (some on purpose)
- * and ask again under the same key, and reach for what is not theirs.
+ * The load during faults. Users set alarms and series and cancel some. They lose answers (some on purpose) and repeat
+ * the request under the same key. They also try to access alarms of other users.
  */
 import type { AlarmCreateBody, ChronosClient } from '../../../src/chronos/client.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
@@ -16,34 +16,32 @@ export type LoadPlan = {
   random: () => number;
   /** Single alarms set per second, over all users. */
   perSecond: number;
-  /** Series that run all the time. */
+  /** Number of running series. */
   series: readonly string[];
-  /** What an alarm of this user is given besides. */
+  /** Additional settings of an alarm of this user. */
   extras?: (user: HouseUser, random: () => number) => Partial<AlarmCreateBody>;
 };
 
-/** Single alarms are due so long after they are set. */
+/** Single alarms are due this long after they are set. */
 const SHORTEST_DELAY_SECONDS = 1;
 const LONGEST_DELAY_SECONDS = 3;
 const CONVERSATIONS = 4;
 const CANCELLED_SHARE = 0.1;
 const INTRUSION_SHARE = 0.1;
-/** Share of creates whose answer the client does not wait for, and how long it waits then. */
+/** Share of creates that the client gives up early, and its timeout then. */
 const GIVEN_UP_SHARE = 0.08;
 const GIVEN_UP_WITHIN_MS = 12;
-/** Before it is asked again: so long at first, then twice as long each time. */
+/** Wait before a repetition: doubles each time. */
 const REPEAT_AFTER_MS = 50;
 const REPEAT_AFTER_AT_MOST_MS = 1000;
-/** Who gets no answers does not ask ever more: a house that is late must be able to catch up. */
+/** A user without answers sends no further requests: a late installation must be able to catch up. */
 const MOST_AT_ONCE = 60;
 const TICK_MS = 20;
 
-/** Codes that no repetition can help, unless the error says so: the load itself is wrong. */
+/** Codes that a repetition cannot resolve, unless the error says so: the load itself is wrong. */
 const FINAL: ReadonlySet<string> = new Set(['invalid_request', 'conflict', 'not_found']);
 
-/**
- * Names that nobody else has, and that are no part of each other: an intruder who is shown one has been told something.
- */
+/** Names that are unique and not contained in each other: an intruder who sees one has received foreign data. */
 function namesOf({ label }: HouseUser, number: number) {
   const padded = String(number).padStart(6, '0');
   return {
@@ -75,12 +73,12 @@ export class Load {
   /** Sets the series, then one alarm after the other until {@link stop}. */
   async start(): Promise<void> {
     const { series, perSecond } = this.#plan;
-    // Everybody proves who they are while all is well.
+    // All users authenticate before the first fault.
     for (const { clients } of this.#plan.users) for (const client of clients) await client.listAlarms({ limit: 1 });
     await Promise.all(series.map((expression) => this.#setSeries(expression)));
     const began = performance.now();
     let turns = 0;
-    // By the clock and not by the tick: a timer that was late makes up for it.
+    // By the clock and not by the tick: a late timer catches up.
     this.#timer = setInterval(() => {
       for (; turns < ((performance.now() - began) / 1000) * perSecond; turns++)
         if (this.#running.size < MOST_AT_ONCE) this.#track(this.#setOne());
@@ -88,10 +86,10 @@ export class Load {
   }
 
   /**
-   * Sets nothing new, cancels the series, and resolves when every call has been answered or given up.
+   * Sets no new alarms, cancels the series, and resolves when every call was answered or abandoned.
    *
-   * @param limitMs when calls are given up that chronosd still does not answer
-   * @throws what showed that the load itself is wrong
+   * @param limitMs when calls without an answer are abandoned
+   * @throws an error that shows that the load itself is wrong
    */
   async stop(limitMs: number): Promise<void> {
     clearInterval(this.#timer);
@@ -99,10 +97,10 @@ export class Load {
     const limit = setTimeout(() => this.abandon(), limitMs);
     while (this.#running.size > 0) await Promise.all(this.#running);
     clearTimeout(limit);
-    if (this.#failures.length > 0) throw new AggregateError(this.#failures, 'the load could not be kept up');
+    if (this.#failures.length > 0) throw new AggregateError(this.#failures, 'the load could not be sustained');
   }
 
-  /** Sets nothing new and repeats nothing. */
+  /** Sets no new alarms and repeats no requests. */
   abandon(): void {
     clearInterval(this.#timer);
     this.#givenUp = true;
@@ -140,7 +138,7 @@ export class Load {
     const cancelAfterMs = random() * LONGEST_DELAY_SECONDS * 1000;
     const id = await this.#create(user, {
       kind: 'once',
-      // Nothing may be lost of it on the way.
+      // Every character of it must arrive.
       wake_message: `alarm ${number} \u0007 of ${user.label}  `,
       ...(number % 3 === 0 ? { payload: new RawJson(`{"n": 1234567890123456${number}.0}`) } : {}),
       delay_seconds: delaySeconds,
@@ -154,14 +152,14 @@ export class Load {
     await this.#cancel({ user, id });
   }
 
-  /** Creates an alarm, however often that takes; `undefined` when it was given up. */
+  /** Creates an alarm with as many attempts as necessary; `undefined` when it was abandoned. */
   async #create(user: HouseUser, body: AlarmCreateBody): Promise<string | undefined> {
     const { log, random } = this.#plan;
     const operation = { op: 'create', key: body.idempotency_key ?? null, definition: definitionOf(body) } as const;
-    const impatientMs = random() < GIVEN_UP_SHARE ? Math.round(random() * GIVEN_UP_WITHIN_MS) : undefined;
-    const created = await this.#stubbornly(user, (client, attempt) => {
+    const timeoutMs = random() < GIVEN_UP_SHARE ? Math.round(random() * GIVEN_UP_WITHIN_MS) : undefined;
+    const created = await this.#untilAnswered(user, (client, attempt) => {
       if (attempt > 0) this.repeated++;
-      const signal = attempt === 0 && impatientMs !== undefined ? AbortSignal.timeout(impatientMs) : undefined;
+      const signal = attempt === 0 && timeoutMs !== undefined ? AbortSignal.timeout(timeoutMs) : undefined;
       return log.ask(user.label, operation, () => client.createAlarm(body, { signal }), createdAnswer);
     });
     if (created) this.acknowledged++;
@@ -169,12 +167,12 @@ export class Load {
   }
 
   async #cancel({ user, id }: Acknowledged): Promise<void> {
-    await this.#stubbornly(user, (client) =>
+    await this.#untilAnswered(user, (client) =>
       this.#plan.log.ask(user.label, { op: 'cancel', alarmId: id }, () => client.cancelAlarm(id), viewAnswer),
     );
   }
 
-  /** Another user tries what only the owner may do. */
+  /** Another user tries an action that only the owner may do. */
   async #intrude({ user, id }: Acknowledged): Promise<void> {
     const { users, log } = this.#plan;
     const intruder = this.#pick(users.filter((other) => other !== user));
@@ -198,8 +196,8 @@ export class Load {
       });
   }
 
-  /** Asks one replica after the other until one does it. */
-  async #stubbornly<T>(
+  /** Asks one replica after the other until one succeeds. */
+  async #untilAnswered<T>(
     user: HouseUser,
     ask: (client: ChronosClient, attempt: number) => Promise<T>,
   ): Promise<T | undefined> {

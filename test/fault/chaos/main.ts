@@ -1,7 +1,6 @@
 /**
- * `npm run chaos`: breaks real processes on purpose, in every way there is, on both stores, and judges what they leave
- * behind. Exit 0: every promise was kept; 1: some was broken, or a campaign broke down; 2: what was asked for cannot be
- * done.
+ * `npm run chaos`: injects all faults into real processes, on both stores, and judges their logs and data. Exit 0:
+ * every promise was kept; 1: a promise was broken, or a campaign failed; 2: the requested run is impossible.
  */
 import { writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
@@ -12,26 +11,26 @@ import type { CampaignOutcome } from './report.ts';
 import { CAMPAIGN_STORES } from './stores.ts';
 import { complaints, headline, standstills, table } from './summary.ts';
 
-/** Before the deadline, so that what is at work then can still end, be read and judged. */
+/** Time before the deadline, so that running campaigns can still end, be read and judged. */
 const CLOSING_MS = 30_000;
 
 function deadline(limitMs: number): AbortSignal {
-  const over = new AbortController();
-  setTimeout(() => over.abort(), Math.max(0, limitMs - CLOSING_MS)).unref();
+  const deadline = new AbortController();
+  setTimeout(() => deadline.abort(), Math.max(0, limitMs - CLOSING_MS)).unref();
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => {
-      console.error('ending the campaigns; once more ends at once');
-      over.abort();
+      console.error('ending the campaigns; interrupt again to end at once');
+      deadline.abort();
       process.once(signal, () => process.exit(1));
     });
-  return over.signal;
+  return deadline.signal;
 }
 
 async function runAll({ jobs, seed, lanes, deadlineMs, keep }: Options): Promise<CampaignOutcome[]> {
   const signal = deadline(deadlineMs);
   const outcomes = new Map<Job, CampaignOutcome>();
   const waiting = [...jobs];
-  const lane = async () => {
+  const worker = async () => {
     for (let job = waiting.shift(); job; job = waiting.shift()) {
       const { fault, store } = job;
       const outcome: CampaignOutcome = signal.aborted
@@ -41,10 +40,10 @@ async function runAll({ jobs, seed, lanes, deadlineMs, keep }: Options): Promise
       console.log(headline(outcome));
     }
   };
-  await Promise.all(Array.from({ length: lanes }, lane));
-  const place = ({ fault, store }: Job) =>
+  await Promise.all(Array.from({ length: lanes }, worker));
+  const position = ({ fault, store }: Job) =>
     FAULTS.indexOf(fault) * CAMPAIGN_STORES.length + CAMPAIGN_STORES.indexOf(store);
-  return [...jobs].sort((one, other) => place(one) - place(other)).map((job) => outcomes.get(job)!);
+  return [...jobs].sort((one, other) => position(one) - position(other)).map((job) => outcomes.get(job)!);
 }
 
 async function main(): Promise<number> {
@@ -58,8 +57,8 @@ async function main(): Promise<number> {
   const outcomes = await runAll(options);
   const seconds = Math.round((performance.now() - began) / 1000);
   console.log(`\n${table(outcomes)}`);
-  const stood = standstills(outcomes);
-  if (stood.length > 0) console.log(`\n${stood.join('\n')}`);
+  const standstillText = standstills(outcomes);
+  if (standstillText.length > 0) console.log(`\n${standstillText.join('\n')}`);
   const found = complaints(outcomes);
   if (found.length > 0) console.log(`\n${found.join('\n')}`);
   if (options.json !== undefined) {

@@ -1,4 +1,4 @@
-/** What the users' Neos hold, written into the receiving end's log. */
+/** Writes the turns of the users' Neos into the receiver's log. */
 import { elementsOf, sliceAt } from '../../../src/wire/json.ts';
 import { turnViewSchema } from '../../../src/wire/turn.ts';
 import type { House } from '../../support/cluster/cluster.ts';
@@ -30,13 +30,13 @@ async function turnsOf(get: NeoGet): Promise<string[]> {
 }
 
 /**
- * Reads a Neo's turns when all have ended, and logs each of them with the wake that caused it. Neo says nothing of
- * wakes that it knew already, so those are not in the log.
+ * Reads a Neo's turns when all have ended, and logs each of them with its wake. Neo does not list repeated wakes, so
+ * the log has none.
  *
  * @returns sentences about turns that did not end well
  */
-export function journalNeo(house: House, user: NeoUser, log: ReceiverRecorder): Promise<string[]> {
-  return house.readNeo(user, async (get) => {
+export function journalNeo(installation: House, user: NeoUser, log: ReceiverRecorder): Promise<string[]> {
+  return installation.readNeo(user, async (get) => {
     const violations: string[] = [];
     let turns: string[] = [];
     const haveEnded = async () => {

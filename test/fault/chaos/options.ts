@@ -1,4 +1,4 @@
-/** What `npm run chaos` is told. */
+/** The options of `npm run chaos`. */
 import { parseArgs } from 'node:util';
 import type { Extent, Fault } from './fault.ts';
 import { FAULTS } from './faults/all.ts';
@@ -29,7 +29,7 @@ export type Options = {
   requireAll: boolean;
 };
 
-/** What was asked for cannot be done; the message says why. */
+/** The requested run is impossible; the message says why. */
 export class Misuse extends Error {}
 
 const MINUTE_MS = 60_000;
@@ -56,7 +56,7 @@ function storesOf(text = 'both'): readonly CampaignStore[] {
   return text === 'both' ? USUAL_STORES : choose('store', text, CAMPAIGN_STORES);
 }
 
-/** Those that take longest come first, so that nobody is left over in the end. */
+/** The longest campaigns start first, so that all of them end at about the same time. */
 function jobsOf(faults: readonly Fault[], stores: readonly CampaignStore[], extentOf: (fault: Fault) => Extent): Job[] {
   return faults
     .flatMap((fault) =>
@@ -69,7 +69,7 @@ function jobsOf(faults: readonly Fault[], stores: readonly CampaignStore[], exte
 
 const lengthOf = ({ extent }: Job) => extent.strikingMs + extent.drainMs;
 
-/** @throws Misuse, or what `parseArgs` throws */
+/** @throws Misuse, or an error of `parseArgs` */
 export function parseOptions(argv: readonly string[]): Options | 'help' {
   const { values } = parseArgs({
     args: [...argv],
@@ -94,17 +94,17 @@ export function parseOptions(argv: readonly string[]): Options | 'help' {
     FAULTS.map(({ name }) => name),
   );
   const faults = FAULTS.filter(({ name }) => names.includes(name));
-  const wide = values.short ? SHORT : LONG;
-  const minutes = numberOption('minutes', values.minutes, wide.minutes);
+  const defaults = values.short ? SHORT : LONG;
+  const minutes = numberOption('minutes', values.minutes, defaults.minutes);
   const rounds = numberOption('rounds', values.rounds, LONG.rounds);
   const { recoveringMs, drainMs } = LONG;
   const long: Extent = { strikes: rounds, strikingMs: minutes * MINUTE_MS, recoveringMs, drainMs };
   const jobs = jobsOf(faults, storesOf(values.store), (fault) => (values.short ? fault.short : long));
-  if (jobs.length === 0) throw new Misuse('none of these faults is one of that store');
+  if (jobs.length === 0) throw new Misuse('none of these faults exists for that store');
   return {
     jobs,
     seed: numberOption('seed', values.seed, Date.now() % 2 ** 31),
-    lanes: numberOption('lanes', values.lanes, wide.lanes),
+    lanes: numberOption('lanes', values.lanes, defaults.lanes),
     deadlineMs: minutes * MINUTE_MS,
     json: values.json,
     keep: values.keep,

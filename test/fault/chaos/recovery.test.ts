@@ -27,14 +27,14 @@ function waits(attempts: Attempt[], occurrences: Occurrence[] = [], clock = MACH
   return waitsOf({ alarms, attempts, occurrences, readAt: 50_000 }, clock);
 }
 
-test('what was due during an outage is overdue until its attempt begins; what starts promptly is not', () => {
+test('an occurrence due in an outage is overdue until its attempt starts; a prompt start is not overdue', () => {
   const found = waits([attempt('a', 1, 1000, 1002), attempt('b', 1, 2000, 5000), attempt('c', 1, 2500, 5200)]);
   assert.equal(recoveryMs(found, 4000), 1200);
   assert.equal(recoveryMs(found, 5200), 0);
   assert.equal(recoveryMs(found, 1500), 0);
 });
 
-test('an attempt that was never heard of again leaves its occurrence overdue; the retry ladder does not', () => {
+test('an attempt without an outcome leaves its occurrence overdue; the retry ladder does not', () => {
   const found = waits([
     attempt('killed', 1, 1000, 1001, INTERRUPTED),
     attempt('killed', 2, 1000, 16_000),
@@ -44,18 +44,18 @@ test('an attempt that was never heard of again leaves its occurrence overdue; th
   assert.equal(recoveryMs(found, 1500), 14_500);
 });
 
-test('what was due before the end of another backlog belongs to the same recovery', () => {
+test('an occurrence due before the end of another backlog belongs to the same recovery', () => {
   const found = waits([attempt('a', 1, 1000, 4000), attempt('b', 1, 3900, 6000), attempt('c', 1, 7000, 8000)]);
   assert.equal(recoveryMs(found, 2000), 4000);
   assert.equal(recoveryMs(found, 2000, 3500), 2000, 'another fault began at 3500');
 });
 
-test('what nobody has begun by the end is overdue until then', () => {
+test('an occurrence without an attempt is overdue until the end', () => {
   const owed = { fireId: 'a', alarmId: 'a', owner: 'ada', dueAt: 1000, leaseUntil: null, attempt: 0 } as Occurrence;
   assert.equal(recoveryMs(waits([], [owed]), 2000), 48_000);
 });
 
-test('with a clock that jumps, waiting counts in time that passed', () => {
+test('with a clock that jumps, waiting is measured in elapsed time', () => {
   // From 1000 on the clock is 100 s ahead.
   const clock = {
     whenReached: (instant: number, since: number) =>

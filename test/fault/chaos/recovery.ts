@@ -1,37 +1,37 @@
 /**
- * How long the house took to recover, read off the ledger: from the end of a fault until nothing is overdue any more,
- * which is to say that an attempt has begun at everything that was owed. Pure.
+ * Recovery time of the installation, computed from the ledger: from the end of a fault until nothing is overdue, which
+ * means that every due occurrence has a started attempt. Pure.
  */
 import type { Attempt } from '../../../src/chronos/alarm/alarm.ts';
 import { INTERRUPTED } from '../../../src/chronos/alarm/settlement.ts';
 import type { DatabaseLog } from '../checker/history.ts';
 
-/** Translates instants of the store's clock into the machine's, which does not jump. */
+/** Translates times of the store's clock into the machine's clock, which does not jump. */
 export type StoreClock = {
-  /** When, from a moment on, it first showed this instant or a later one. */
+  /** First moment, from a given one on, at which the clock shows this time or a later one. */
   whenReached(instant: number, since: number): number;
-  /** When it showed this instant, which it did. */
+  /** Moment at which the clock showed this time. */
   whenShown(instant: number): number;
 };
 
-/** For a store that goes by the machine's clock. */
+/** For a store that uses the machine's clock. */
 export const MACHINE_CLOCK: StoreClock = { whenReached: (instant) => instant, whenShown: (instant) => instant };
 
-/** A time in which something was owed and nobody had begun with it; the machine's clock, epoch milliseconds. */
+/** An interval in which an occurrence was due without an attempt; the machine's clock, epoch milliseconds. */
 export type Wait = { fireId: string; owner: string; attempt: number; from: number; until: number };
 
 export type Ledger = Pick<DatabaseLog, 'alarms' | 'attempts' | 'occurrences' | 'readAt'>;
 
-/** What waits for less than this waits for its turn and not for a recovery. */
+/** A shorter wait counts as waiting in the queue, not as a recovery. */
 const NOTICEABLE_MS = 500;
 
-/** Says that an attempt was made by somebody who was not heard of again. */
+/** Whether an attempt has no recorded outcome. */
 const wasInterrupted = ({ outcome, error }: Attempt) => outcome === 'unknown' && error === INTERRUPTED;
 
 /**
- * How long everything waited. A first attempt is owed since its occurrence was due; one that follows an attempt that
- * was never heard of again, since that one began. What waits on the retry ladder is owed when the ladder says, which
- * the ledger does not keep: it is taken to be in time.
+ * The waiting time of every occurrence. A first attempt is due when its occurrence is. An attempt after one without an
+ * outcome is due since that one started. An attempt of the retry ladder is due when the ladder says, which the ledger
+ * does not store: it counts as punctual.
  */
 export function waitsOf({ alarms, attempts, occurrences, readAt }: Ledger, clock: StoreClock): Wait[] {
   const waits: Wait[] = [];
@@ -64,17 +64,16 @@ export function waitsOf({ alarms, attempts, occurrences, readAt }: Ledger, clock
 }
 
 /**
- * Milliseconds from the end of a fault until nothing was overdue; backlog that grew while the older one was worked off
- * counts with it.
+ * Milliseconds from the end of a fault until nothing is overdue; backlog that grows during the recovery is included.
  *
- * @param next when the next fault began: what became due from then on is that one's
+ * @param next when the next fault began: later due times belong to that one
  */
 export function recoveryMs(waits: readonly Wait[], since: number, next = Number.POSITIVE_INFINITY): number {
-  let over = since;
+  let recoveredAt = since;
   const overdue = waits.filter(({ from, until }) => from < next && until - from >= NOTICEABLE_MS);
   for (const { from, until } of overdue.sort((one, other) => one.from - other.from)) {
-    if (from > over) break;
-    over = Math.max(over, until);
+    if (from > recoveredAt) break;
+    recoveredAt = Math.max(recoveredAt, until);
   }
-  return over - since;
+  return recoveredAt - since;
 }

@@ -1,12 +1,12 @@
-/** What came of one campaign: one fault, on one store. */
+/** The outcome of one campaign: one fault, on one store. */
 import type { Standstill } from './standstill.ts';
 import type { CampaignStore } from './stores.ts';
 
 export type StrikeReport = {
   what: string;
-  /** From its end until nothing was overdue. */
+  /** From its end until nothing is overdue. */
   recoveryMs: number;
-  /** From its beginning: how long creates and fires stood still. */
+  /** From its beginning: how long no create and no fire succeeded. */
   standstill: Standstill;
 };
 
@@ -27,42 +27,42 @@ export type CampaignReport = {
   lostAnswers: number;
   /** Creates repeated under their key. */
   repeatedCreates: number;
-  /** Wakes that reached the receiving end. */
+  /** Wakes that reached the receiver. */
   deliveries: number;
-  /** Wakes of an occurrence that had been accepted before; answered, and not run again. */
+  /** Repeated wakes of an accepted occurrence; answered, and not run again. */
   duplicates: number;
   attempts: number;
-  /** Attempts of which nobody knows whether they arrived. */
+  /** Attempts with an unknown outcome. */
   unknownAttempts: number;
   lost: number;
   early: number;
   unfencedWrites: number;
-  /** Alarms that still waited on the retry ladder when the campaign ended. */
+  /** Alarms that still wait on the retry ladder at the end of the campaign. */
   waiting: number;
   /** The longest of all strikes. */
   recoveryMs: number;
-  /** From the end of the last strike until everything that was due by then had been accepted, retry ladder included. */
+  /** From the end of the last strike until everything due by then was accepted, retry ladder included. */
   settledMs: number;
-  /** Of first attempts for users whom the fault does not trouble itself. */
+  /** Of first attempts, for users that the fault itself does not affect. */
   lateness: Lateness;
-  /** For each of the ten invariants how many cases were judged, and how many of them it was broken in. */
+  /** For each of the ten invariants the number of judged cases, and of violations. */
   judged: readonly { invariant: string; cases: number; unit: string; broken: number }[];
   /** Every sentence is a broken promise. */
   violations: readonly string[];
-  /** Where logs and data were kept; only with violations. */
+  /** Folder of the kept logs and data; only with violations. */
   folder?: string;
 };
 
-/** A campaign that could not be run here. */
+/** A campaign that could not run here. */
 export type SkippedCampaign = { fault: string; title: string; store: CampaignStore; skipped: string };
-/** A campaign that broke down before there was anything to judge. */
+/** A campaign that failed before there was anything to judge. */
 export type BrokenCampaign = {
   fault: string;
   title: string;
   store: CampaignStore;
   seed: number;
   broke: string;
-  /** Where its logs were kept. */
+  /** Folder of its logs. */
   folder?: string;
 };
 

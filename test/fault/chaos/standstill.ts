@@ -1,15 +1,15 @@
-/** For how long nothing was acknowledged and nothing accepted around a strike. Pure. */
+/** How long nothing was acknowledged or accepted around a strike. Pure. */
 import { isAcceptance } from '../checker/evidence.ts';
 import type { ClientLog, ReceiverLog } from '../checker/history.ts';
 
 export type Standstill = {
-  /** Milliseconds from the last create that was acknowledged to the next. */
+  /** Milliseconds from the last acknowledged create to the next. */
   creates: number;
-  /** Milliseconds from the last wake that was accepted to the next. */
+  /** Milliseconds from the last accepted wake to the next. */
   fires: number;
 };
 
-/** The longest time without an instant that begins within a window; what was before it does not count. */
+/** The longest gap that begins within a window; earlier gaps do not count. */
 function longestGap(instants: readonly number[], from: number, until: number): number {
   const sorted = instants.filter((at) => at >= from).sort((one, other) => one - other);
   let last = from;

@@ -9,13 +9,13 @@ import { noPatroni, PatroniCluster } from '../../support/postgres/patroni.ts';
 export const CAMPAIGN_STORES = ['sqlite', 'postgres', 'patroni', 'citus'] as const;
 export type CampaignStore = (typeof CAMPAIGN_STORES)[number];
 
-/** Those that every machine has. */
+/** The stores that every machine has. */
 export const USUAL_STORES: readonly CampaignStore[] = ['sqlite', 'postgres'];
 
-/** A few buckets for each worker. */
+/** A few buckets per worker. */
 const CITUS_BUCKETS = 16;
 
-/** Why there can be no such store here and what would help, or nothing. */
+/** Why the store is impossible here, with the remedy; otherwise nothing. */
 export function missingFor(store: CampaignStore): string | undefined {
   if (store === 'patroni') return noPatroni();
   return store === 'citus' ? noCitus() : undefined;
@@ -32,8 +32,8 @@ async function startCitus(): Promise<CitusCluster> {
   }
 }
 
-/** What a house is made of for it. */
-export function houseOn(store: CampaignStore): Pick<HousePlan, 'store' | 'replicas' | 'engine'> {
+/** The settings of an installation on it. */
+export function installationConfig(store: CampaignStore): Pick<HousePlan, 'store' | 'replicas' | 'engine'> {
   if (store === 'sqlite') return { store, replicas: 1 };
   if (store === 'patroni') return { store: 'postgres', replicas: 2, engine: () => PatroniCluster.start('hosts') };
   if (store === 'citus') return { store: 'postgres', replicas: 2, engine: startCitus };

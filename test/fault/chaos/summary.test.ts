@@ -29,7 +29,7 @@ const REPORT: CampaignReport = {
   violations: [],
 };
 
-test('the table has a line for each campaign, its columns below each other, and says what was left out and why', () => {
+test('the table has aligned columns, a line per campaign, and the reason for each skipped one', () => {
   const skipped = { fault: 'disk', title: 'disk full', store: 'postgres', skipped: 'it needs root' } as const;
   assert.deepEqual(table([REPORT, skipped]).split('\n'), [
     'fault      store     strikes  alarms  deliveries  duplicates  lost  early  unfenced writes  recovery  all delivered  p99 late',
@@ -38,7 +38,7 @@ test('the table has a line for each campaign, its columns below each other, and 
   ]);
 });
 
-test('what is wrong is told with the seed and the folder', () => {
+test('a violation is reported with the seed and the folder', () => {
   const violations = ['invariant 1: alarm 01 was acknowledged and is not in the database'];
   assert.deepEqual(complaints([REPORT]), []);
   assert.deepEqual(complaints([{ ...REPORT, violations, folder: '/tmp/x' }]), [

@@ -1,4 +1,4 @@
-/** The figures of all campaigns as a table, and what was found in sentences. */
+/** The figures of all campaigns as a table, and the findings in sentences. */
 import { type CampaignOutcome, type CampaignReport, latenessOf, wasJudged } from './report.ts';
 import { USUAL_STORES } from './stores.ts';
 
@@ -19,7 +19,7 @@ const COLUMNS: readonly Column[] = [
   { head: 'p99 late', of: ({ lateness }) => `${Math.round(lateness.p99)} ms` },
 ];
 
-/** A line for each campaign, the figures below each other. */
+/** A line per campaign, with aligned figures. */
 export function table(outcomes: readonly CampaignOutcome[]): string {
   const rows = outcomes.map((outcome) => [
     outcome.title,
@@ -37,13 +37,13 @@ export function table(outcomes: readonly CampaignOutcome[]): string {
     ...rows.map((row, index) => {
       const outcome = outcomes[index]!;
       if ('skipped' in outcome) return `${line(row)}  skipped: ${outcome.skipped}`;
-      if ('broke' in outcome) return `${line(row)}  broke down`;
+      if ('broke' in outcome) return `${line(row)}  failed`;
       return line(row);
     }),
   ].join('\n');
 }
 
-/** How long creates and fires stood still around the strikes, where a database is more than one server. */
+/** How long no create and no fire succeeded around the strikes, for databases with more than one server. */
 export function standstills(outcomes: readonly CampaignOutcome[]): string[] {
   return outcomes.filter(wasJudged).flatMap(({ title, store, strikes }) => {
     if (USUAL_STORES.includes(store)) return [];
@@ -51,27 +51,27 @@ export function standstills(outcomes: readonly CampaignOutcome[]): string[] {
     return kinds.map(([what, those]) => {
       const of = (kind: 'creates' | 'fires') => latenessOf(those.map(({ standstill }) => standstill[kind]));
       const [creates, fires] = [of('creates'), of('fires')];
-      return `${title}, ${what} (${those.length}): creates go on after p50 ${seconds(creates.p50)}, p99 ${seconds(creates.p99)}; fires after p50 ${seconds(fires.p50)}, p99 ${seconds(fires.p99)}`;
+      return `${title}, ${what} (${those.length}): creates resume after p50 ${seconds(creates.p50)}, p99 ${seconds(creates.p99)}; fires after p50 ${seconds(fires.p50)}, p99 ${seconds(fires.p99)}`;
     });
   });
 }
 
-/** What must not be: the sentences, with the seed and where to look. */
+/** Violations and failures: the sentences, with the seed and the folder of the logs. */
 export function complaints(outcomes: readonly CampaignOutcome[]): string[] {
   return outcomes.flatMap((outcome) => {
     if ('skipped' in outcome) return [];
-    const found = wasJudged(outcome) ? outcome.violations : [`it broke down: ${outcome.broke}`];
+    const found = wasJudged(outcome) ? outcome.violations : [`the campaign failed: ${outcome.broke}`];
     if (found.length === 0) return [];
     const where = `seed ${outcome.seed}${outcome.folder === undefined ? '' : `, logs in ${outcome.folder}`}`;
     return [`${outcome.title} on ${outcome.store} (${where}):`, ...found.map((sentence) => `  ${sentence}`)];
   });
 }
 
-/** One campaign in one line, for whoever waits. */
+/** One campaign in one progress line. */
 export function headline(outcome: CampaignOutcome): string {
   const name = `${outcome.title}, ${outcome.store}`;
   if ('skipped' in outcome) return `${name}: skipped: ${outcome.skipped}`;
-  if ('broke' in outcome) return `${name}: broke down: ${outcome.broke.split('\n')[0]}`;
+  if ('broke' in outcome) return `${name}: failed: ${outcome.broke.split('\n')[0]}`;
   const figures = COLUMNS.map(({ head, of }) => `${of(outcome)} ${head}`).join(' · ');
   return `${name}: ${figures} · ${outcome.violations.length} violations (${Math.round(outcome.seconds)} s)`;
 }

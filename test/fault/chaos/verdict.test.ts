@@ -11,7 +11,7 @@ import { complaints, table } from './summary.ts';
 
 const extent: Extent = { strikes: 1, strikingMs: 5000, recoveringMs: 0, drainMs: 5000 };
 
-/** Waits until something can be taken, and takes it. */
+/** Waits until a value is available, and returns it. */
 async function take(path: string, least: number, statement: string): Promise<void> {
   for (let taken = 0; taken < least; ) {
     const db = new DatabaseSync(path, { timeout: 5000 });
@@ -21,24 +21,24 @@ async function take(path: string, least: number, statement: string): Promise<voi
   }
 }
 
-/** An occurrence of a single alarm that nobody has begun with. */
+/** An occurrence of a single alarm without an attempt. */
 const ONE_OWED = `
   (alarm, scheduled_for) IN (
     SELECT o.alarm, o.scheduled_for FROM owed AS o JOIN alarms AS a ON a.seq = o.alarm
     WHERE a.kind = 'once' AND o.attempt = 0
       AND NOT EXISTS (SELECT 1 FROM leases AS l WHERE l.alarm = o.alarm AND l.scheduled_for = o.scheduled_for) LIMIT 1)`;
 
-test('a campaign whose alarms are tampered with says so, and keeps what it found', async (t) => {
+test('a campaign with manipulated alarms reports the violations and keeps its logs', async (t) => {
   const tampering: Fault = {
     name: 'tampering',
-    title: 'somebody at the database',
+    title: 'manipulated database',
     stores: ['sqlite'],
     short: extent,
-    async strike({ house }) {
-      // Of some of them the clients themselves take the alarm back afterwards, and nothing is lost.
-      await take(house.sqlitePath, 8, `DELETE FROM owed WHERE ${ONE_OWED}`);
-      await take(house.sqlitePath, 1, `UPDATE owed SET fence = fence + 7 WHERE ${ONE_OWED}`);
-      return { what: 'an alarm and a fence', overAt: Date.now() };
+    async strike({ installation }) {
+      // For some of them, the clients later cancel the alarm themselves, and nothing is lost.
+      await take(installation.sqlitePath, 8, `DELETE FROM owed WHERE ${ONE_OWED}`);
+      await take(installation.sqlitePath, 1, `UPDATE owed SET fence = fence + 7 WHERE ${ONE_OWED}`);
+      return { what: 'an alarm and a fence', endedAt: Date.now() };
     },
   };
   const outcome = await runCampaign({ fault: tampering, store: 'sqlite', seed: 1, extent });
@@ -50,8 +50,8 @@ test('a campaign whose alarms are tampered with says so, and keeps what it found
   for (const name of ['client.jsonl', 'receiver.jsonl', 'database.json', 'verdict.txt', 'house/chronosd-0.log'])
     assert.ok(existsSync(join(folder, name)), name);
   const [heading, ...sentences] = complaints([outcome]);
-  assert.match(heading ?? '', /^somebody at the database on sqlite \(seed 1, logs in \/.*\):$/);
-  assert.ok(sentences.some((sentence) => /nothing of it is owed/.test(sentence)));
+  assert.match(heading ?? '', /^manipulated database on sqlite \(seed 1, logs in \/.*\):$/);
+  assert.ok(sentences.some((sentence) => /has no pending occurrence/.test(sentence)));
   assert.ok(sentences.some((sentence) => /the fence of .* went from 0 to 7 without a claim/.test(sentence)));
   t.diagnostic(`\n${table([outcome])}`);
 });

@@ -1,4 +1,4 @@
-/** From the client's bodies and answers to what its log says of them. */
+/** Converts the client's request bodies and answers to log entries. */
 import type { AlarmCreateBody, AlarmPatchBody, TriggeredAlarm } from '../../../src/chronos/client.ts';
 import type { AlarmCreated, AlarmView } from '../../../src/wire/alarm.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
@@ -6,7 +6,7 @@ import type { Answer, Definition } from './history.ts';
 
 const instantOf = (text: string | undefined) => (text === undefined ? null : Date.parse(text));
 
-/** What a create body asks for. */
+/** The alarm that a create body requests. */
 export function definitionOf(body: AlarmCreateBody): Definition {
   return {
     kind: body.kind,
@@ -25,7 +25,7 @@ export function definitionOf(body: AlarmCreateBody): Definition {
   };
 }
 
-/** What an edit sets; a new instant takes the place of the old one, however either was given. */
+/** The changes of an edit; a new time replaces the old one, in any form of either. */
 export function changeOf(patch: AlarmPatchBody): Partial<Definition> {
   const change: Partial<Definition> = {};
   if (patch.wake_message !== undefined) change.message = patch.wake_message;
@@ -45,12 +45,12 @@ export function changeOf(patch: AlarmPatchBody): Partial<Definition> {
   return change;
 }
 
-/** A create that chronosd acknowledged. */
+/** An acknowledged create. */
 export function createdAnswer({ id, status, next_fire_at, deduped }: AlarmCreated): Answer {
   return { answer: 'acknowledged', alarmId: id, status, nextFireAt: instantOf(next_fire_at), deduped };
 }
 
-/** Any other call that came back with the alarm. */
+/** Any other call that returned the alarm. */
 export function viewAnswer(view: AlarmView | TriggeredAlarm): Answer {
   return {
     answer: 'acknowledged',
@@ -62,13 +62,13 @@ export function viewAnswer(view: AlarmView | TriggeredAlarm): Answer {
   };
 }
 
-/** Codes after which it is open what became of the request. */
+/** Error codes after which the outcome of the request is unknown. */
 const OPEN_ENDED: ReadonlySet<string> = new Set(['unavailable', 'internal']);
 
-/** Answered to a request that did not arrive whole: nobody has read what it asked for. */
+/** The answer to an incomplete request: chronosd has not read its contents. */
 const isUnread = ({ code, retryable }: ReveilleError) => code === 'invalid_request' && retryable;
 
-/** A call that threw: refused when chronosd said so, lost otherwise. */
+/** A call that threw: refused if chronosd said so, lost otherwise. */
 export function failedAnswer(thrown: unknown): Answer {
   if (thrown instanceof ReveilleError && !OPEN_ENDED.has(thrown.code) && !isUnread(thrown))
     return { answer: 'refused', code: thrown.code, message: thrown.message };

@@ -1,4 +1,4 @@
-/** The eventful day with something broken in it: what the invariants' own tests are made of. */
+/** The eventful day with one defect added: the base of the invariants' own tests. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Alarm, Attempt, Occurrence } from '../../../src/chronos/alarm/alarm.ts';
@@ -22,16 +22,16 @@ export type Draft = {
 
 let kept: ReturnType<typeof keptHistory> | undefined;
 
-/** The unbroken day; lived through once, however many ask. */
+/** The unbroken day; run once for all callers. */
 export function theDay(): ReturnType<typeof keptHistory> {
   kept ??= keptHistory();
   return kept;
 }
 
-/** The first that is so. */
+/** The first element that matches. */
 export function found<T>(items: readonly T[], is: (item: T) => boolean): T {
   const item = items.find(is);
-  assert.ok(item, 'the day has such a thing');
+  assert.ok(item, 'the day has a matching element');
   return item;
 }
 
@@ -50,14 +50,14 @@ export const wakeOf = ({ receiver }: Draft, id: string) => found(receiver.wakes,
 export const turnOf = ({ receiver }: Draft, id: string) =>
   found(receiver.turns!, ({ fireId }) => fireId.startsWith(id));
 
-/** Takes some away, at least one. */
+/** Removes the matching elements, at least one. */
 export function without<T>(items: T[], is: (item: T) => boolean): void {
   const left = items.filter((item) => !is(item));
-  assert.ok(left.length < items.length, 'something was taken away');
+  assert.ok(left.length < items.length, 'an element was removed');
   items.splice(0, items.length, ...left);
 }
 
-/** What the day's owner asked for. */
+/** The request of the day's owner. */
 export function definitionOf(draft: Draft, id: string): Definition {
   const { operation } = createOf(draft, id);
   assert.ok(operation.op === 'create');
@@ -66,7 +66,7 @@ export function definitionOf(draft: Draft, id: string): Definition {
 
 type Breakage = (draft: Draft, alarms: DaysAlarms) => void;
 
-/** Breaks one thing in a copy of the day; the numbers of the invariants that notice, and what they say. */
+/** Breaks one thing in a copy of the day. Returns the numbers of the violated invariants, and their messages. */
 export async function verdictOn(breakIt: Breakage): Promise<{ broken: number[]; violations: readonly string[] }> {
   const { history, alarms } = await theDay();
   const draft = structuredClone(history) as Draft;
@@ -75,7 +75,7 @@ export async function verdictOn(breakIt: Breakage): Promise<{ broken: number[]; 
   return { broken: findings.flatMap(({ number, violations: some }) => (some.length > 0 ? number : [])), violations };
 }
 
-/** Plants a violation that exactly one invariant finds, in a sentence that matches. */
+/** Plants a violation that exactly one invariant finds, with a matching sentence. */
 export function planted(number: number | number[], what: string, sentence: RegExp, breakIt: Breakage): void {
   test(what, async () => {
     const { broken, violations } = await verdictOn(breakIt);

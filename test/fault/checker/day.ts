@@ -1,7 +1,7 @@
 /**
- * A store at work under a clock that the test moves: clients, a dispatcher and a receiving end in miniature around a
- * real store, which they know by its port only, each keeping its log. What the pieces of the house do concurrently
- * happens here one after the other.
+ * A working store under a clock that the test moves: small models of clients, a dispatcher and a receiver around a real
+ * store. They use only the store's port, and each keeps its log. Concurrent actions of a real installation run here one
+ * after the other.
  */
 import { randomUUID } from 'node:crypto';
 import type { AlarmState, Attempt, Transition } from '../../../src/chronos/alarm/alarm.ts';
@@ -33,16 +33,16 @@ import type { Answer, Operation } from './history.ts';
 import type { ClientRecorder, ReceiverRecorder } from './journal.ts';
 
 const LEASE_MS = 15_000;
-/** How long a wake takes to arrive, and as long again until its answer is back. */
+/** How long a wake takes to arrive, and its answer to return. */
 const TRIP_MS = 3;
 
 /**
- * How the receiving end meets a wake: it takes it, refuses it for now or for good, takes it but its answer is lost, or
- * takes it while the one who sent it dies; `unsent` dies before sending.
+ * The receiver's reaction to a wake: it accepts it, refuses it for now or for good, accepts it but its answer is lost,
+ * or accepts it while the sender dies. `unsent` dies before sending.
  */
 export type Reception = 'accepts' | 'busy' | 'gone' | 'loses answer' | 'sender dies' | 'unsent';
 
-/** What becomes of a create's answer: it arrives, or is lost after or before the alarm was stored. */
+/** The outcome of a create's answer: it arrives, or is lost after or before the alarm was stored. */
 export type Loss = 'none' | 'stored' | 'not stored';
 
 const LOST: Answer = { answer: 'lost', reason: 'the connection was cut' };
@@ -53,7 +53,7 @@ function onTheWire({ payload, ...body }: Body): Record<string, unknown> {
 
 export class Day {
   now = NOW;
-  /** What comes to wakes of an alarm, in order; then they are accepted. */
+  /** The reactions to an alarm's wakes, in order; later wakes are accepted. */
   readonly receptions = new Map<string, Reception[]>();
   readonly #store: AlarmStore;
   readonly #client: ClientRecorder;
@@ -66,7 +66,7 @@ export class Day {
     this.#receiver = receiver;
   }
 
-  /** Sets an alarm; resolves to its id also where the client does not learn it, or to none where nothing was stored. */
+  /** Sets an alarm. Resolves to its id even if the client does not learn it, or to none if nothing was stored. */
   async set(user: string, body: Body, { loss = 'none' as Loss } = {}): Promise<string> {
     const wire = onTheWire({ wake_message: `a word from ${user}`, ...body });
     const operation: Operation = {
@@ -138,7 +138,7 @@ export class Day {
     });
   }
 
-  /** A stranger's attempt at cancelling. */
+  /** Another user's attempt to cancel. */
   intrude(user: string, alarmId: string): Promise<void> {
     return this.#ask(user, { op: 'intrude', alarmId, action: 'cancel' }, async () => {
       const state = await this.#update(user, alarmId, (before) => cancelAlarm(before, this.now));
@@ -146,7 +146,7 @@ export class Day {
     });
   }
 
-  /** A stranger's list of what is theirs. */
+  /** Another user's list of their own alarms. */
   list(user: string, alarmId: string): Promise<void> {
     return this.#ask(user, { op: 'intrude', alarmId, action: 'list' }, async () => {
       const states = await this.#store.list(user, { limit: 100 });
@@ -154,7 +154,7 @@ export class Day {
     });
   }
 
-  /** Lets time pass, with somebody at work who delivers what falls due. */
+  /** Lets time pass, with a dispatcher that delivers due occurrences. */
   async pass(ms: number): Promise<void> {
     const until = this.now + ms;
     for (;;) {
@@ -166,12 +166,12 @@ export class Day {
     this.now = Math.max(this.now, until);
   }
 
-  /** Lets time pass while nobody is at work. */
+  /** Lets time pass without a dispatcher. */
   sleep(ms: number): void {
     this.now += ms;
   }
 
-  /** Claims what is due and leaves it in the holder's hands. */
+  /** Claims due occurrences and leaves them with the lease holder. */
   claim(): Promise<Claim[]> {
     const leaseUntil = this.now + LEASE_MS;
     return this.#store.claim({ now: this.now, limit: 100, perOwner: 100, inFlight: new Map(), leaseUntil });
@@ -182,7 +182,7 @@ export class Day {
     for (const claim of await this.claim()) await this.deliver(claim);
   }
 
-  /** One claim to its end, or to its holder's. */
+  /** One claim to its end, or to the end of its holder. */
   async deliver(claim: Claim): Promise<void> {
     const { alarm, occurrence } = claim;
     const { fireId } = occurrence;
@@ -226,7 +226,7 @@ export class Day {
     );
   }
 
-  /** The receiving end: it logs the wake, and one turn for each occurrence that it has not taken before. */
+  /** The receiver: it logs the wake, and one turn for each occurrence that it has not accepted before. */
   #receive({ alarm, occurrence }: Claim, reception: Reception): number {
     const { fireId, attempt, missedCount } = occurrence;
     const content = {
@@ -267,7 +267,7 @@ export class Day {
     );
   }
 
-  /** A call, with a moment on the way there and back. */
+  /** A call, with a short delay in both directions. */
   async #ask(user: string, operation: Operation, call: () => Promise<Answer>): Promise<void> {
     const answered = this.#client.invoke(user, operation, this.now);
     this.now++;

@@ -1,7 +1,4 @@
-/**
- * A day on which everything happens that can happen and no promise is broken: what the checker must find nothing wrong
- * with.
- */
+/** A day with every kind of event and without a broken promise: the checker must find no violation. */
 import type { AlarmStore } from '../../../src/chronos/store/store.ts';
 import { Day } from './day.ts';
 import type { ClientRecorder, ReceiverRecorder } from './journal.ts';
@@ -9,7 +6,7 @@ import type { ClientRecorder, ReceiverRecorder } from './journal.ts';
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 
-/** The alarms of the day by what happens to them. */
+/** The alarms of the day, by their events. */
 export type DaysAlarms = Readonly<
   Record<
     | 'plain'
@@ -34,10 +31,9 @@ export type DaysAlarms = Readonly<
 >;
 
 /**
- * Lives the day on an empty store.
+ * Runs the day on an empty store.
  *
- * @returns its alarms, and the instant at which it ends, by the store's clock: one claim is still held then, one retry
- *   waits
+ * @returns its alarms, and the end of the day by the store's clock: one claim is still leased then, one retry waits
  */
 export async function liveThrough(
   store: AlarmStore,
@@ -100,7 +96,8 @@ export async function liveThrough(
   await day.pass(15 * MINUTE);
   await day.resume('ada', held);
 
-  // Nobody is at work for a while: series run once for what they missed, and what may not be late is let go.
+  // No dispatcher runs for a while: series run once for their missed occurrences, and occurrences past their maximum
+  // lateness are dropped.
   day.sleep(33 * MINUTE);
   await day.pass(11 * MINUTE);
 

@@ -1,20 +1,20 @@
 /**
- * The three logs laid side by side, so that every invariant finds what belongs together: per alarm what its owner asked
- * for, what the database has of it, and which wakes and turns came of it. Pure.
+ * Joins the three logs, so that every invariant finds related entries: per alarm its owner's requests, its rows in the
+ * database, and its wakes and turns. Pure.
  */
 import type { Alarm, Attempt, Occurrence } from '../../../src/chronos/alarm/alarm.ts';
 import { ownerOf } from '../../../src/wire/did.ts';
 import type { Call, Definition, History, Operation, Turn, Wake } from './history.ts';
-import { type LeaseStory, leaseStory } from './lease-story.ts';
+import { type LeaseHistory, leaseHistory } from './lease-history.ts';
 import type { Window } from './matching.ts';
 
 /** A call with the kind of its operation known. */
 export type CallOf<Op extends Operation['op']> = Call & { operation: Extract<Operation, { op: Op }> };
 
-/** What an owner can do to an alarm that exists. */
+/** An owner's actions on an existing alarm. */
 type Act = Exclude<Operation['op'], 'create' | 'intrude'>;
 
-/** What the database and the receiving end have of one alarm. */
+/** The entries of database and receiver for one alarm. */
 export type AlarmRecord = {
   row: Alarm | undefined;
   occurrences: readonly Occurrence[];
@@ -22,28 +22,26 @@ export type AlarmRecord = {
   wakes: readonly Wake[];
 };
 
-/** One alarm, from every side. */
+/** One alarm, from all logs. */
 export type AlarmCase = AlarmRecord & {
   id: string;
   owner: string;
-  /**
-   * The creates that it answers to: those that were acknowledged with its id, or, where that is unknown, share its key.
-   */
+  /** Its creates: those acknowledged with its id or, if that is unknown, those with its key. */
   creates: readonly CallOf<'create'>[];
   /** Some create was acknowledged with its id: it is promised. */
   isPromised: boolean;
-  /** Its definition when it was set, and all that it can have had since. */
+  /** Its definition when it was set, and all possible later ones. */
   definitions: readonly [Definition, ...Definition[]];
 };
 
 export type Evidence = {
   history: History;
-  /** Alarms that the client's log accounts for. */
+  /** Alarms that the client's log explains. */
   cases: readonly AlarmCase[];
   caseOf(alarmId: string): AlarmCase | undefined;
-  /** Rows of users in the client's log that none of its creates accounts for. */
+  /** Rows of users in the client's log that none of its creates explains. */
   unexplained: readonly Alarm[];
-  /** What the owner did to an alarm, in order, but for what was refused. */
+  /** The owner's actions on an alarm, in order, without refused ones. */
   acts<Op extends Act>(alarmId: string, ...ops: Op[]): CallOf<Op>[];
   /** When a call can have been carried out, in the database's time. */
   spanOf(call: Call): Window;
@@ -51,34 +49,34 @@ export type Evidence = {
   /** Cancels by owners that were not refused. */
   cancels: readonly CallOf<'cancel'>[];
   intrusions: readonly CallOf<'intrude'>[];
-  /** Of any alarm, whether or not the client's log accounts for it. */
+  /** Of any alarm, with or without a create in the client's log. */
   recordOf(alarmId: string): AlarmRecord;
-  /** The ledger of one occurrence, by number of the attempt. */
+  /** The ledger of one occurrence, by attempt number. */
   attemptsAt(fireId: string): readonly Attempt[];
   occurrenceOf(fireId: string): Occurrence | undefined;
   wakesFor(fireId: string): readonly Wake[];
   turnsFor(fireId: string): readonly Turn[];
-  /** Every fire id that any log knows. */
+  /** Every fire id in any log. */
   fireIds: ReadonlySet<string>;
-  /** The receiving end took it: it answered 2xx, or ran a turn. */
+  /** The receiver accepted it: it answered 2xx, or ran a turn. */
   isAccepted(fireId: string): boolean;
-  /** A trigger made this occurrence: the audit shows it, or, without one, the owner was told so. */
+  /** A trigger made this occurrence: the audit shows it, or, without an audit, the answer to the owner. */
   isTriggered(fireId: string): boolean;
-  /** A trigger whose answer was lost may have made it, and there is no audit that would tell. */
+  /** A trigger with a lost answer may have made it, and there is no audit to show it. */
   mayBeTriggered(fireId: string): boolean;
-  /** `undefined` when no audit was kept. */
-  leases: LeaseStory | undefined;
+  /** `undefined` without an audit. */
+  leases: LeaseHistory | undefined;
 };
 
 /** How long after its sender gave up a request may still be carried out. */
 const LOST_ON_THE_WAY_MS = 120_000;
 
-/** The alarm that a fire id names. */
+/** The alarm of a fire id. */
 export function alarmIdOf(fireId: string): string {
   return fireId.slice(0, Math.max(0, fireId.lastIndexOf('@')));
 }
 
-/** The instant that a fire id names; before all time where it names none. */
+/** The time in a fire id; minus infinity without one. */
 export function dueOf(fireId: string): number {
   const text = fireId.slice(fireId.lastIndexOf('@') + 1);
   return /^\d{1,16}$/.test(text) ? Number(text) : Number.NEGATIVE_INFINITY;
@@ -105,12 +103,12 @@ function append<K, T>(groups: Map<K, T[]>, key: K, item: T): void {
 
 const keyName = (owner: string, key: string) => JSON.stringify([owner, key]);
 
-/** More than an alarm ever has, unless somebody edits it without end while answers are lost. */
+/** More definitions than an alarm has, except with endless edits while answers are lost. */
 const MOST_DEFINITIONS = 500;
 
 /**
- * Every definition that an alarm can have had, the first one first. An edit whose answer was lost may have taken hold
- * or not, and also after later ones.
+ * Every definition that an alarm can have had, the first one first. An edit with a lost answer may have taken effect or
+ * not, and also after later ones.
  */
 function definitionsOf(first: Definition, updates: readonly CallOf<'update'>[]): [Definition, ...Definition[]] {
   const had = new Map([[JSON.stringify(first), first]]);
@@ -119,7 +117,7 @@ function definitionsOf(first: Definition, updates: readonly CallOf<'update'>[]):
   const edited = (definitions: readonly Definition[], change: Partial<Definition>) =>
     definitions.map((definition): Definition => ({ ...definition, ...change }));
   for (const { operation, answer } of updates) {
-    // Members that a log without JSON may hold as undefined are not set.
+    // Undefined members, possible in a log without JSON, are not set.
     const change = JSON.parse(JSON.stringify(operation.change)) as Partial<Definition>;
     if (answer.answer === 'lost') open.push(change);
     else current = edited(current, change);
@@ -134,7 +132,7 @@ function distinct(definitions: readonly Definition[]): Definition[] {
   return [...new Map(definitions.map((definition) => [JSON.stringify(definition), definition])).values()];
 }
 
-/** Which create each alarm answers to. */
+/** The create of each alarm. */
 function attribute(
   creates: readonly CallOf<'create'>[],
   rows: readonly Alarm[],
@@ -150,7 +148,7 @@ function attribute(
   const lostByKey = groupBy(open, ({ user, operation }) =>
     operation.key === null ? undefined : keyName(ownerOf(user), operation.key),
   );
-  // A create whose answer was lost may be the one that set the alarm which a later one under the same key was told of.
+  // A create with a lost answer may have set the alarm that a later create under the same key returned.
   for (const [id, [{ user, operation }]] of [...byAlarm] as [string, [CallOf<'create'>]][]) {
     if (operation.key === null) continue;
     for (const call of lostByKey.get(keyName(ownerOf(user), operation.key)) ?? []) add(id, call);
@@ -165,20 +163,20 @@ function attribute(
       else unexplained.push(row);
       continue;
     }
-    const place = keyless.findIndex(
+    const index = keyless.findIndex(
       ({ user, operation: { definition } }) =>
         ownerOf(user) === row.owner &&
         definition.message === row.wakeMessage &&
         definition.kind === row.kind &&
         definition.payload === row.payload,
     );
-    if (place < 0) unexplained.push(row);
-    else for (const call of keyless.splice(place, 1)) add(row.id, call);
+    if (index < 0) unexplained.push(row);
+    else for (const call of keyless.splice(index, 1)) add(row.id, call);
   }
   return { byAlarm, unexplained };
 }
 
-/** Lays the logs side by side. */
+/** Joins the logs. */
 export function gatherEvidence(history: History): Evidence {
   const { client, database, receiver } = history;
   const rows = new Map(database.alarms.map((alarm) => [alarm.id, alarm]));
@@ -189,7 +187,7 @@ export function gatherEvidence(history: History): Evidence {
     const [first] = byAlarm.get(id) ?? [];
     return first ? ownerOf(first.user) : rows.get(id)?.owner;
   };
-  // Whoever acts on another's alarm intrudes, however the log calls it.
+  // An action on another owner's alarm is an intrusion, whatever its name in the log.
   const intrusions: CallOf<'intrude'>[] = [];
   const actsByAlarm = new Map<string, Call[]>();
   for (const call of client.calls) {
@@ -216,7 +214,7 @@ export function gatherEvidence(history: History): Evidence {
   const wakesByFire = groupBy(receiver.wakes, ({ fireId }) => fireId);
   const wakesByAlarm = groupBy(receiver.wakes, ({ fireId }) => alarmIdOf(fireId));
   const turnsByFire = groupBy(receiver.turns ?? [], ({ fireId }) => fireId);
-  const leases = database.audit === null ? undefined : leaseStory(database.audit);
+  const leases = database.audit === null ? undefined : leaseHistory(database.audit);
 
   const recordOf = (id: string): AlarmRecord => ({
     row: rows.get(id),

@@ -1,8 +1,8 @@
-/** From lines to calls and wakes: each beginning with its end, where there is one. */
+/** Joins lines to calls and wakes: each beginning with its end, if there is one. */
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import type { Call, ClientLine, ReceiverLine, Turn, Wake } from './history.ts';
 
-/** A line that does not fit those before it. `index` counts from 0. */
+/** A line that contradicts earlier ones. `index` counts from 0. */
 export class Misfit extends ReveilleError {
   readonly index: number;
 
@@ -12,7 +12,7 @@ export class Misfit extends ReveilleError {
   }
 }
 
-/** The calls, in the order in which they were sent. A call without an answer has lost it. */
+/** The calls, in the order of sending. A call without an answer counts as lost. */
 export function foldClient(lines: readonly ClientLine[]): Call[] {
   const calls = new Map<number, Call>();
   lines.forEach((line, index) => {
@@ -32,7 +32,7 @@ export function foldClient(lines: readonly ClientLine[]): Call[] {
   return [...calls.values()];
 }
 
-/** The wakes and the turns, in the order in which they arrived. */
+/** The wakes and the turns, in the order of arrival. */
 export function foldReceiver(lines: readonly ReceiverLine[]): { wakes: Wake[]; turns: Turn[] } {
   const wakes = new Map<number, Wake>();
   const turns: Turn[] = [];

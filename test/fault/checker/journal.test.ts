@@ -47,7 +47,7 @@ const refusalOf = (read: () => unknown): string => {
   return assert.fail('it was read');
 };
 
-test('what was asked and answered comes back; a call without an answer has lost it', () => {
+test('requests and answers are read back; a call without an answer counts as lost', () => {
   const path = newFile();
   writeClient(path);
   const { log, remarks } = readClientLogs([path]);
@@ -65,7 +65,7 @@ test('what was asked and answered comes back; a call without an answer has lost 
   ]);
 });
 
-test('wakes come back with their answers, and turns; a payload keeps its digits', () => {
+test('wakes are read back with their answers, and turns; a payload keeps its digits', () => {
   const path = newFile();
   const journal = openReceiver(path);
   const recorder = recordReceiver(journal.write);
@@ -92,12 +92,12 @@ test('wakes come back with their answers, and turns; a payload keeps its digits'
   assert.deepEqual(turns, [{ at: 8, fireId: 'a@1', user: 'ada', conversation: 'c', message: 'm', status: 'done' }]);
 });
 
-test('a log is continued where it was left, and a line that a crash tore is cut off', () => {
+test('a log continues at its end, and an incomplete line of a crash is cut off', () => {
   const path = newFile();
   writeClient(path);
   appendFileSync(path, '{"event":"answered","call":1,"at":9,"ans');
   const { remarks } = readClientLogs([path]);
-  assert.deepEqual(remarks, [`the last line of ${path} was torn and is left out`]);
+  assert.deepEqual(remarks, [`the last line of ${path} is incomplete and is ignored`]);
 
   const journal = openClient(path);
   assert.equal(journal.lines, 3);
@@ -111,7 +111,7 @@ test('a log is continued where it was left, and a line that a crash tore is cut 
   );
 });
 
-test('each line stands in the file when its write returns, whatever becomes of the writer', () => {
+test('each line is in the file when its write returns, even if the writer is killed', () => {
   const path = newFile();
   const script = `
     import { openJournal, recordClient } from ${JSON.stringify(join(import.meta.dirname, 'journal.ts'))};
@@ -124,7 +124,7 @@ test('each line stands in the file when its write returns, whatever becomes of t
   assert.equal(readClientLogs([path]).log.calls.length, 50);
 });
 
-test('a line for which there is no room leaves nothing behind', () => {
+test('a line for which there is no space leaves nothing behind', () => {
   const path = newFile();
   const script = `
     import { openJournal, recordClient } from ${JSON.stringify(join(import.meta.dirname, 'journal.ts'))};
@@ -146,7 +146,7 @@ test('a line for which there is no room leaves nothing behind', () => {
   );
 });
 
-test('a file that is something else is not written to', () => {
+test('a file with other contents is not written to', () => {
   const path = newFile();
   for (const text of [
     'precious\n',
@@ -154,20 +154,20 @@ test('a file that is something else is not written to', () => {
     '{"log":"client","version":2,"clockToleranceMs":0}\n',
   ]) {
     writeFileSync(path, text);
-    assert.throws(() => openClient(path), /is something else than a client log of version 1; name a new file/);
+    assert.throws(() => openClient(path), /is not a client log of version 1; name a new file/);
     assert.equal(readFileSync(path, 'utf8'), text);
   }
   assert.throws(() => openClient(folder), /cannot be opened: EISDIR/);
 });
 
-test('garbage is refused with the file, the line and the remedy', () => {
+test('an invalid log is refused with the file, the line and the remedy', () => {
   const header = '{"log":"client","version":1,"clockToleranceMs":0}\n';
   const invoked = '{"event":"invoked","call":0,"at":1,"user":"ada","operation":{"op":"read","alarmId":"a"}}\n';
   const cases: [text: string | Buffer, complaint: RegExp][] = [
-    ['', / is empty: a log begins with a line that says which one it is$/],
+    ['', / is empty: the first line of a log declares its kind$/],
     [
       `${header}${invoked}not json\n${invoked}`,
-      / line 3 is not JSON \(.*\): one line holds one JSON object; take the log as it was written$/,
+      / line 3 is not JSON \(.*\): one line contains one JSON object; use the log as it was written$/,
     ],
     [`${header}${invoked}${invoked}`, / line 3: call 0 was invoked before; /],
     [
@@ -179,7 +179,7 @@ test('garbage is refused with the file, the line and the remedy', () => {
       / line 2: call is required; at is required; user is required; operation is required; /,
     ],
     [header.replace('"version":1', '"version":2'), / is a log of version 2, and this checker reads version 1; /],
-    [header.replace('client', 'receiver'), / is the log of the receiver; it goes with --receiver, not --client$/],
+    [header.replace('client', 'receiver'), / is the log of the receiver; use it with --receiver, not --client$/],
     [
       header.replace('}', ',"tolerance":1}'),
       / line 1: unknown field "tolerance"; allowed here: log, version, clockToleranceMs, runsTurns/,
@@ -224,11 +224,11 @@ test('several logs are read as one, with the widest tolerance; receivers agree o
   );
   assert.match(
     refusalOf(() => readReceiverLogs([still])),
-    /holds turns; its first line must say "runsTurns":true$/,
+    /contains turns; its first line must have "runsTurns":true$/,
   );
 });
 
-test('only what chronosd has refused counts as refused', () => {
+test('only a refusal by chronosd counts as refused', () => {
   assert.equal(failedAnswer(new ReveilleError('conflict', 'no')).answer, 'refused');
   for (const thrown of [
     new ReveilleError('unavailable', 'no'),

@@ -1,6 +1,6 @@
 /**
- * Keeping a log while things are being broken. A recorder turns calls and wakes into lines; where the lines go (an
- * array, a file) is handed in, so that simulation and chaos write the same.
+ * Writes a log during faults. A recorder turns calls and wakes into lines. Their destination (an array, a file) is a
+ * parameter, so that simulation and chaos write the same lines.
  */
 import { closeSync, fsyncSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { ReveilleError } from '../../../src/wire/errors.ts';
@@ -16,14 +16,17 @@ import {
   type Wake,
 } from './history.ts';
 
-/** Where lines go. */
+/** The destination of lines. */
 export type Sink<Line> = (line: Line) => void;
 
-/** A log on disk that is being written. */
+/** A log on disk, open for writing. */
 export type Journal<Line> = {
-  /** Hands a line to the operating system before it returns: it survives `kill -9` of this process, not a power cut. */
+  /**
+   * Passes a line to the operating system before it returns: it survives `kill -9` of this process, not a power
+   * failure.
+   */
   readonly write: Sink<Line>;
-  /** How many lines stood there when it was opened, the header apart: number calls and wakes from here on. */
+  /** Number of lines when it was opened, without the header: number calls and wakes from here on. */
   readonly lines: number;
   /** Syncs to disk and closes. */
   close(): void;
@@ -37,27 +40,24 @@ function newlinesIn(bytes: Buffer): number {
   return count;
 }
 
-/** Only a log that this would have begun is continued. */
+/** Only a log with the same header is continued. */
 function checkHeader(path: string, bytes: Buffer, kind: LogHeader['log']): void {
   const first = bytes.subarray(0, bytes.indexOf(NEWLINE)).toString('utf8');
   try {
     const header = headerSchema.parse(JSON.parse(first));
     if (header.log === kind && header.version === LOG_VERSION) return;
   } catch {
-    // Not a log at all: said below.
+    // Not a log at all: reported below.
   }
-  throw new ReveilleError(
-    'conflict',
-    `${path} is something else than a ${kind} log of version ${LOG_VERSION}; name a new file`,
-  );
+  throw new ReveilleError('conflict', `${path} is not a ${kind} log of version ${LOG_VERSION}; name a new file`);
 }
 
 /**
- * Opens a log for appending; one writer at a time. A new one gets its header. A last line that was torn by a crash is
- * cut off: whoever wrote it was not there any more to act on it.
+ * Opens a log for appending; one writer at a time. A new one gets its header. An incomplete last line is cut off: its
+ * writer crashed and cannot have acted on it.
  *
- * @throws ReveilleError `unavailable` when the file cannot be opened or a line cannot be written; nothing of such a
- *   line stays. `conflict` when the file holds something else
+ * @throws ReveilleError `unavailable` when the file cannot be opened or a line cannot be written; no part of such a
+ *   line remains. `conflict` when the file has other contents
  */
 export function openJournal<Line extends ClientLine | ReceiverLine>(
   path: string,
@@ -105,15 +105,15 @@ export function openJournal<Line extends ClientLine | ReceiverLine>(
 /** Writes the answer of one call, once. */
 export type Answered<Outcome> = (outcome: Outcome, at: number) => void;
 
-/** Records what a client asks and is told. */
+/** Records a client's requests and their answers. */
 export type ClientRecorder = {
   /**
-   * Before the request is sent. The function that comes back takes the answer; never called, the answer counts as lost.
+   * Call it before the request is sent. The returned function records the answer; without it the answer counts as lost.
    */
   invoke(user: string, operation: Operation, at: number): Answered<Answer>;
 };
 
-/** @param from the number of the first call; {@link Journal.lines} of a log that is continued */
+/** @param from the number of the first call; {@link Journal.lines} of a continued log */
 export function recordClient(sink: Sink<ClientLine>, from = 0): ClientRecorder {
   let calls = from;
   return {
@@ -131,15 +131,15 @@ export type Arrival = Pick<Wake, 'fireId' | 'user' | 'conversation' | 'message' 
   missedCount?: number;
 };
 
-/** Records what reaches the receiving end. */
+/** Records the requests that reach the receiver. */
 export type ReceiverRecorder = {
-  /** Before it is answered. The function that comes back takes the HTTP status, when the answer goes out. */
+  /** Call it before the answer. The returned function records the HTTP status when the answer is sent. */
   woken(arrival: Arrival, at: number): Answered<number>;
-  /** A turn, when it has ended or when the receiving end is read at last: once for each turn. */
+  /** A turn, when it has ended or when the receiver is finally read: once for each turn. */
   turn(turn: Omit<Turn, 'at'>, at: number): void;
 };
 
-/** @param from the number of the first wake; {@link Journal.lines} of a log that is continued */
+/** @param from the number of the first wake; {@link Journal.lines} of a continued log */
 export function recordReceiver(sink: Sink<ReceiverLine>, from = 0): ReceiverRecorder {
   let wakes = from;
   return {

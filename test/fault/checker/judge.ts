@@ -5,8 +5,8 @@ import type { History } from './history.ts';
 import { attemptsWithinPolicy } from './invariants/attempts.ts';
 import { nothingAfterCancel } from './invariants/cancelled.ts';
 import { oneAlarmPerCreate } from './invariants/creates.ts';
-import { staleHolderPowerless } from './invariants/fencing.ts';
-import { strangersKeptOut } from './invariants/intrusion.ts';
+import { staleHolderChangesNothing } from './invariants/fencing.ts';
+import { otherUsersDenied } from './invariants/intrusion.ts';
 import { keptPromises } from './invariants/kept.ts';
 import { neverEarly } from './invariants/punctual.ts';
 import { queueDrains } from './invariants/queue.ts';
@@ -20,8 +20,8 @@ const INVARIANTS: readonly Invariant[] = [
   oneTurnEach,
   oneAlarmPerCreate,
   seriesOnTarget,
-  staleHolderPowerless,
-  strangersKeptOut,
+  staleHolderChangesNothing,
+  otherUsersDenied,
   queueDrains,
   attemptsWithinPolicy,
 ];
@@ -29,11 +29,11 @@ const INVARIANTS: readonly Invariant[] = [
 export type Verdict = {
   /** One for each invariant, in order. */
   findings: readonly Finding[];
-  /** All violations, each with the number of its invariant in front. */
+  /** All violations, each with the number of its invariant. */
   violations: readonly string[];
 };
 
-/** Judges a history. The same history always gets the same verdict. */
+/** Judges a history. The verdict is deterministic. */
 export function judge(history: History): Verdict {
   const evidence = gatherEvidence(history);
   const findings = INVARIANTS.map((invariant) => invariant(evidence));

@@ -1,4 +1,4 @@
-/** The eventful day as a history, lived through by a real SQLite store with the audit in place. */
+/** The eventful day as a history, run on a real SQLite store with the audit installed. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import { type ClientLine, DEFAULT_POLICY, type History, type ReceiverLine } from
 import { recordClient, recordReceiver } from './journal.ts';
 import { readDatabase } from './read-database.ts';
 
-/** Client, receiver and database go by one clock here; the client is told of an answer a moment later. */
+/** Client, receiver and database use one clock here; the client gets an answer a moment later. */
 const TOLERANCE_MS = 5;
 
 export async function keptHistory(): Promise<{ history: History; alarms: DaysAlarms }> {

@@ -5,19 +5,19 @@ import { matchWindows, type Window } from './matching.ts';
 
 const fits = ({ from, until }: Window, point: number) => from <= point && point <= until;
 
-/** The most windows that can have a point of their own, by trying out augmenting paths (after Kuhn). */
+/** The largest number of windows that can have their own point, by augmenting paths (after Kuhn). */
 function mostByTrying(windows: readonly Window[], points: readonly number[]): number {
   const windowOf = new Map<number, number>();
-  const place = (window: number, tried: Set<number>): boolean =>
+  const assign = (window: number, tried: Set<number>): boolean =>
     points.some((point, index) => {
       if (tried.has(index) || !fits(windows[window]!, point)) return false;
       tried.add(index);
       const holder = windowOf.get(index);
-      if (holder !== undefined && !place(holder, tried)) return false;
+      if (holder !== undefined && !assign(holder, tried)) return false;
       windowOf.set(index, window);
       return true;
     });
-  return windows.filter((_, window) => place(window, new Set())).length;
+  return windows.filter((_, window) => assign(window, new Set())).length;
 }
 
 const instants = fc.integer({ min: 0, max: 30 });
@@ -26,7 +26,7 @@ const windows = fc.array(
   { maxLength: 9 },
 );
 
-test('as many windows get a point as any assignment could give one, each a point of its own that lies in it', () => {
+test('as many windows as possible get their own point inside the window', () => {
   fc.assert(
     fc.property(windows, fc.array(instants, { maxLength: 9 }), (some, points) => {
       const { pointOf, left } = matchWindows(some, points);
@@ -42,7 +42,7 @@ test('as many windows get a point as any assignment could give one, each a point
   );
 });
 
-test('a point goes to the window that ends first, and one outside of all is left', () => {
+test('a point goes to the window that ends first, and a point outside of all is unmatched', () => {
   const { pointOf, left } = matchWindows(
     [
       { from: 0, until: 10 },
@@ -53,7 +53,7 @@ test('a point goes to the window that ends first, and one outside of all is left
   assert.deepEqual([pointOf, left], [[1, 0], [2]]);
 });
 
-test('an instant without any width is met only by itself', () => {
+test('a window of zero width matches only its own time', () => {
   const moment = [{ from: 5, until: 5 }];
   assert.deepEqual(matchWindows(moment, [5]).pointOf, [0]);
   assert.deepEqual(matchWindows(moment, [4, 6]), { pointOf: [undefined], left: [0, 1] });

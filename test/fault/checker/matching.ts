@@ -1,29 +1,28 @@
 /**
- * Which run answers which target: the question of Jepsen's analysis of a scheduler. A target is a window in which one
- * run is owed; a run answers at most one. Pure.
+ * Matches runs with targets: the question of Jepsen's analysis of a scheduler. A target is a window in which one run is
+ * due; a run matches at most one. Pure.
  */
 
-/** Both ends belong to it. */
+/** Both ends are included. */
 export type Window = { from: number; until: number };
 
 export type Matching = {
-  /** For each window the index of its point; `undefined` where it has none. */
+  /** For each window the index of its point; `undefined` if it has none. */
   pointOf: (number | undefined)[];
-  /** Indices of points that answer no window, in order of time. */
+  /** Indices of points that match no window, in order of time. */
   left: number[];
 };
 
 /**
- * Gives as many windows as possible a point of their own. Going through the points in order of time, each goes to the
- * window that ends first among those that are open: it has the least to hope for from later points, so no other choice
- * matches more.
+ * Gives as many windows as possible their own point. In order of time, each point goes to the open window that ends
+ * first. That window has the fewest later candidates, so no other choice matches more.
  */
 export function matchWindows(windows: readonly Window[], points: readonly number[]): Matching {
   const pointOf: (number | undefined)[] = windows.map(() => undefined);
   const left: number[] = [];
   const opening = [...windows.keys()].sort((one, other) => windows[one]!.from - windows[other]!.from);
   const inTime = [...points.keys()].sort((one, other) => points[one]! - points[other]!);
-  /** Indices of windows that have begun and have no point yet, the one that ends first at the end. */
+  /** Indices of windows that have begun and have no point yet; the last one ends first. */
   const open: number[] = [];
   let begun = 0;
   for (const point of inTime) {
@@ -38,8 +37,8 @@ export function matchWindows(windows: readonly Window[], points: readonly number
 
   function insert(line: number[], window: number): void {
     const { until } = windows[window]!;
-    let place = line.length;
-    while (place > 0 && windows[line[place - 1]!]!.until < until) place--;
-    line.splice(place, 0, window);
+    let position = line.length;
+    while (position > 0 && windows[line[position - 1]!]!.until < until) position--;
+    line.splice(position, 0, window);
   }
 }

@@ -45,10 +45,10 @@ async function verdictProcess(...options: string[]): Promise<Said> {
   return { code: child.exitCode!, out, err };
 }
 
-/** Logs of a day and the database that it left behind. */
+/** Logs and database of a day. */
 type Remains = { database: string; options: string[]; alarms: DaysAlarms; run: (sql: string) => Promise<unknown> };
 
-/** Lives through the day with logs on disk. */
+/** Runs the day with logs on disk. */
 async function remainsOf(name: string, store: AlarmStore): Promise<Pick<Remains, 'options' | 'alarms'>> {
   const [clientFile, receiverFile] = [join(folder, `${name}.client.jsonl`), join(folder, `${name}.receiver.jsonl`)];
   const client = openJournal<ClientLine>(clientFile, { log: 'client', clockToleranceMs: 5 });
@@ -117,7 +117,7 @@ for (const { name, begin, live, end } of ENGINES) {
     });
     after(end);
 
-    /** Numbers of the broken invariants, and all that was said, of the day's remains after some SQL. */
+    /** Numbers of the violated invariants and all messages, for the day's database after some SQL. */
     async function brokenBy(sql: string): Promise<{ numbers: number[]; said: string }> {
       const fresh = sql === '' ? day : await live();
       if (sql !== '') await fresh.run(planIn(sql, fresh.alarms));
@@ -138,7 +138,7 @@ for (const { name, begin, live, end } of ENGINES) {
       assert.match(out, /every promise was kept\n$/);
     });
 
-    test('an alarm that was deleted is lost', async () => {
+    test('a deleted alarm is lost', async () => {
       const texts =
         name === 'SQLite' ? "DELETE FROM alarm_texts WHERE seq = (SELECT seq FROM alarms WHERE id = '{later}');" : '';
       const { numbers, said } = await brokenBy(`${texts}
@@ -147,24 +147,24 @@ for (const { name, begin, live, end } of ENGINES) {
       assert.match(said, /alarm \S+ \("much later"\) was acknowledged and is not in the database/);
     });
 
-    test('a second delivered attempt is the work of a stale holder, by the ledger and by the audit', async () => {
+    test("a second delivered attempt is found as a stale lease holder's, by the ledger and by the audit", async () => {
       const { numbers, said } = await brokenBy(`
         INSERT INTO fire_attempts (owner, alarm_id, started_at, fire_id, attempt, scheduled_for, finished_at, outcome, missed_count)
         SELECT owner, alarm_id, started_at + 40000, fire_id, 2, scheduled_for, finished_at + 40000, 'delivered', 0
         FROM fire_attempts WHERE alarm_id = '{plain}'`);
       assert.deepEqual(numbers, [7], said);
       assert.match(said, /attempt 1 at \S+ was delivered at \S+, and attempt 2 \(delivered, /);
-      assert.match(said, /attempt 2 at \S+ was recorded as delivered by somebody who did not hold it/);
+      assert.match(said, /attempt 2 at \S+ was recorded as delivered by a process without the lease/);
     });
 
-    test('a lease that ran out long ago is told', async () => {
+    test('a lease that expired long ago is a violation', async () => {
       const { numbers, said } = await brokenBy(`
         UPDATE occurrences SET lease_until = lease_until - 60000 WHERE lease_until IS NOT NULL`);
       assert.deepEqual(numbers, [9], said);
-      assert.match(said, /the lease of \S+ ran out at \S+, and at \S+ it still stood/);
+      assert.match(said, /the lease of \S+ expired at \S+, and at \S+ it still existed/);
     });
 
-    test('a fence that a stale holder wrote over is told by the audit', async () => {
+    test('the audit shows a fence that a stale lease holder overwrote', async () => {
       const { numbers, said } = await brokenBy(
         `UPDATE occurrences SET fence = fence + 1 WHERE alarm_id = '{retrying}'`,
       );
@@ -172,8 +172,8 @@ for (const { name, begin, live, end } of ENGINES) {
       assert.match(said, /the fence of \S+ went from 1 to 2 without a claim/);
     });
 
-    test('what a store without fences lets a stale holder do is told', async () => {
-      // The second holder is at work when the first one comes back and writes down the outcome of its own attempt.
+    test("a stale lease holder's write in a store without fences is a violation", async () => {
+      // The second lease holder is active when the first one returns and records the outcome of its own attempt.
       const { numbers, said } = await brokenBy(`
         UPDATE occurrences SET attempt = 2, fence = 2, claimed_at = due_at, lease_until = due_at + 15000 WHERE alarm_id = '{retrying}';
         INSERT INTO fire_attempts (owner, alarm_id, started_at, fire_id, attempt, scheduled_for, finished_at, outcome, missed_count)
@@ -182,11 +182,11 @@ for (const { name, begin, live, end } of ENGINES) {
         UPDATE occurrences SET claimed_at = NULL, lease_until = NULL WHERE alarm_id = '{retrying}'`);
       assert.deepEqual(numbers, [7], said);
       assert.match(said, /attempt 1 at \S+ is in the ledger more than once/);
-      assert.match(said, /the lease of attempt 2 at \S+ was taken off without a word in the ledger/);
-      assert.match(said, /attempt 1 at \S+ was recorded as failed by somebody who did not hold it/);
+      assert.match(said, /the lease of attempt 2 at \S+ was ended without a line in the ledger/);
+      assert.match(said, /attempt 1 at \S+ was recorded as failed by a process without the lease/);
     });
 
-    test('a database that holds something else is refused in a sentence', async () => {
+    test('another database is refused in a sentence', async () => {
       let other = join(folder, 'other.db');
       if (name === 'PostgreSQL') other = server.uri('postgres');
       else {
@@ -198,19 +198,19 @@ for (const { name, begin, live, end } of ENGINES) {
       assert.equal(code, 2, err);
       assert.match(
         err,
-        / is no chronos store: it lacks .*occurrences, fire_attempts; name the chronos\.db of a data folder/,
+        / is not a chronos store: it lacks .*occurrences, fire_attempts; name the chronos\.db of a data folder/,
       );
       assert.equal(out, '');
     });
   });
 }
 
-/** Puts the day's alarms where a statement names them. */
+/** Inserts the ids of the day's alarms into a statement. */
 function planIn(sql: string, alarms: DaysAlarms): string {
   return sql.replaceAll(/\{(\w+)\}/g, (_, name: keyof DaysAlarms) => alarms[name]);
 }
 
-describe('what cannot be judged', () => {
+describe('invalid input', () => {
   let options: string[];
   before(async () => {
     const [client, receiver] = [join(folder, 'c.jsonl'), join(folder, 'r.jsonl')];
@@ -230,14 +230,14 @@ describe('what cannot be judged', () => {
   /** The options with one of them replaced. */
   const but = (name: string, value: string) => options.with(options.indexOf(name) + 1, value);
 
-  test('empty logs and an empty store are clean, and say that there was nothing to judge', async () => {
+  test('empty logs and an empty store have no violations, and report that there was nothing to judge', async () => {
     const { code, out } = await verdictProcess(...options);
     assert.equal(code, 0);
     assert.equal(out.match(/nothing to judge: no /g)?.length, 10, out);
     assert.match(out, /note: the database has no audit/);
   });
 
-  test('missing, unknown and senseless options are named', async () => {
+  test('missing, unknown and invalid options are named', async () => {
     await refused([], /^--client and --receiver and --database must be given\n\nusage: npm run verdict/);
     await refused([...options, '--loud'], /^Unknown option '--loud'/);
     await refused([...options, '--read-at', 'noon'], /^--read-at must be an RFC 3339 instant .* \(got noon\)/);
@@ -250,23 +250,23 @@ describe('what cannot be judged', () => {
     assert.match(out, /^usage: [\s\S]*\nexample: /);
   });
 
-  test('logs that are torn are judged, broken ones are not', async () => {
+  test('logs with an incomplete last line are judged, invalid ones are not', async () => {
     const torn = join(folder, 'torn.jsonl');
     openJournal(torn, { log: 'client', clockToleranceMs: 5 }).close();
     appendFileSync(torn, '{"event"');
     const { code, out } = await verdict(...but('--client', torn));
     assert.equal(code, 0);
-    assert.match(out, /note: the last line of \S+torn\.jsonl was torn and is left out/);
+    assert.match(out, /note: the last line of \S+torn\.jsonl is incomplete and is ignored/);
     appendFileSync(torn, '\n');
     await refused(but('--client', torn), /torn\.jsonl line 2 is not JSON/);
     await refused(but('--receiver', join(folder, 'none')), /none cannot be read: there is no such file/);
   });
 
-  test('databases that cannot be read are named', async () => {
+  test('unreadable databases are named', async () => {
     const file = join(folder, 'text.db');
     writeFileSync(file, 'not a database, but long enough to have a header of its own'.repeat(20));
     await refused(but('--database', file), /text\.db cannot be read as a chronos store \(file is not a database\)/);
-    await refused(but('--database', folder), /is no file; name the chronos\.db inside the data folder/);
+    await refused(but('--database', folder), /is not a file; name the chronos\.db inside the data folder/);
     await refused(but('--database', join(folder, 'none.db')), /none\.db cannot be read: there is no such file/);
     await refused(
       but('--database', 'postgres://u:p@127.0.0.1:1/x'),

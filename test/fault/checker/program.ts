@@ -1,5 +1,5 @@
 /**
- * `npm run verdict -- --client a.jsonl --receiver b.jsonl --database file-or-uri`: holds three logs against the ten
+ * `npm run verdict -- --client a.jsonl --receiver b.jsonl --database file-or-uri`: checks three logs against the ten
  * invariants. Exit 0: every promise was kept; 1: some was broken; 2: the logs cannot be judged.
  */
 import { parseArgs } from 'node:util';
@@ -13,11 +13,11 @@ import { reportLines } from './report.ts';
 
 const USAGE = `usage: npm run verdict -- --client FILE --receiver FILE --database FILE|URI
 
-  --client FILE            what clients asked for and were told; may be given more than once
-  --receiver FILE          the wakes that arrived and the turns that ran; may be given more than once
+  --client FILE            the clients' requests and answers; may be given more than once
+  --receiver FILE          the received wakes and their turns; may be given more than once
   --database FILE|URI      a chronos.db, or a postgres:// address; it is only read
   --read-at INSTANT        the database's time when its last dispatcher was stopped, if that was before now
-  --whole-since INSTANT    when the last fault was over
+  --whole-since INSTANT    end of the last fault
   --max-failures N         CHRONOS_MAX_FAILURES of the store (${DEFAULT_POLICY.maxFailures})
   --user-concurrency N     CHRONOS_USER_CONCURRENCY of the store (${DEFAULT_POLICY.userConcurrency})
   --json                   the whole verdict as one JSON object
@@ -79,10 +79,10 @@ function optionsOf(argv: string[]) {
   return { client, receiver, database, moment, policy, json: values.json };
 }
 
-/** Where the verdict is said, and where what is wrong with the call. */
-export type Voices = { say(text: string): void; complain(text: string): void };
+/** The outputs: one for the verdict, one for errors of the call. */
+export type Output = { say(text: string): void; complain(text: string): void };
 
-async function verdictOf(argv: string[], { say }: Voices): Promise<number> {
+async function verdictOf(argv: string[], { say }: Output): Promise<number> {
   const options = optionsOf(argv);
   if (!options) {
     say(USAGE);
@@ -92,26 +92,26 @@ async function verdictOf(argv: string[], { say }: Voices): Promise<number> {
   const receiver = readReceiverLogs(options.receiver);
   const database = await readDatabase(options.database, options.moment);
   const remarks = [...client.remarks, ...receiver.remarks];
-  if (database.audit === null) remarks.push('the database has no audit: stale writes show in its ledger only');
+  if (database.audit === null) remarks.push('the database has no audit: only its ledger shows stale writes');
   const verdict = judge({ client: client.log, receiver: receiver.log, database, policy: options.policy });
   if (options.json) say(JSON.stringify({ kept: verdict.violations.length === 0, ...verdict, remarks }));
   else say(reportLines(verdict, remarks).join('\n'));
   return verdict.violations.length === 0 ? 0 : 1;
 }
 
-/** Misuse and unreadable logs are the caller's to mend; anything else is a defect, and shows where. */
-function isCallers(thrown: unknown): thrown is Error {
+/** The caller can correct invalid options and unreadable logs; any other error is a defect, and is thrown. */
+function isCallerError(thrown: unknown): thrown is Error {
   if (thrown instanceof ReveilleError) return thrown.code === 'invalid_request';
   return thrown instanceof Error && 'code' in thrown && String(thrown.code).startsWith('ERR_PARSE_ARGS');
 }
 
 /** @returns the exit code */
-export async function runVerdict(argv: string[], voices: Voices): Promise<number> {
+export async function runVerdict(argv: string[], output: Output): Promise<number> {
   try {
-    return await verdictOf(argv, voices);
+    return await verdictOf(argv, output);
   } catch (thrown) {
-    if (!isCallers(thrown)) throw thrown;
-    voices.complain(`${thrown.message}\n\n${USAGE.split('\n')[0]} (--help says more)`);
+    if (!isCallerError(thrown)) throw thrown;
+    output.complain(`${thrown.message}\n\n${USAGE.split('\n')[0]} (--help says more)`);
     return 2;
   }
 }

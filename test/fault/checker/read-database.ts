@@ -1,17 +1,15 @@
-/**
- * Reading what a store holds, without chronosd and without writing: from its SQLite file or its PostgreSQL database.
- */
+/** Reads a store without chronosd and without writing: its SQLite file or its PostgreSQL database. */
 import type { DatabaseLog } from './history.ts';
 import { readSqlite } from './read-sqlite.ts';
 
-/** What the reader cannot know: see {@link DatabaseLog}. */
+/** Facts that the reader cannot know: see {@link DatabaseLog}. */
 export type ReadMoment = { readAt?: number; wholeSince?: number };
 
 /**
  * Reads a store.
  *
  * @param database a PostgreSQL URI, or the path of a SQLite file
- * @throws ReveilleError `invalid_request` that says in one sentence what is wrong with it and what would be right
+ * @throws ReveilleError `invalid_request` with one sentence that states the error and the remedy
  */
 export async function readDatabase(database: string, { readAt, wholeSince }: ReadMoment = {}): Promise<DatabaseLog> {
   const isUri = /^postgres(ql)?:\/\//i.test(database);

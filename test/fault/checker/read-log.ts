@@ -1,4 +1,4 @@
-/** Reading logs back from files. */
+/** Reads logs back from files. */
 import { readFileSync } from 'node:fs';
 import type { z } from 'zod';
 import { ReveilleError } from '../../../src/wire/errors.ts';
@@ -14,14 +14,14 @@ import {
   receiverLineSchema,
 } from './history.ts';
 
-/** A log together with what was noticed about its file. */
+/** A log, with remarks about its file. */
 export type ReadLog<Log> = { log: Log; remarks: readonly string[] };
 
 function refusal(path: string, what: string, cause?: unknown): ReveilleError {
   return new ReveilleError('invalid_request', `${path} ${what}`, { cause });
 }
 
-/** The lines of a file that were ended; a last one that was not was torn by a crash. */
+/** The complete lines of a file; a crash left the last one incomplete. */
 function linesOf(path: string): { lines: string[]; torn: boolean } {
   let bytes: Buffer;
   try {
@@ -38,7 +38,7 @@ function linesOf(path: string): { lines: string[]; torn: boolean } {
     try {
       lines.push(decoder.decode(bytes.subarray(from, end)));
     } catch (cause) {
-      throw refusal(path, `line ${lines.length + 1} is not UTF-8; take the log as it was written`, cause);
+      throw refusal(path, `line ${lines.length + 1} is not UTF-8; use the log as it was written`, cause);
     }
     from = end + 1;
   }
@@ -55,7 +55,7 @@ function parseLine<Schema extends z.ZodType>(
   try {
     value = JSON.parse(text);
   } catch (cause) {
-    const remedy = 'one line holds one JSON object; take the log as it was written';
+    const remedy = 'one line contains one JSON object; use the log as it was written';
     throw refusal(path, `line ${index + 1} is not JSON (${(cause as Error).message}): ${remedy}`, cause);
   }
   try {
@@ -66,7 +66,7 @@ function parseLine<Schema extends z.ZodType>(
 }
 
 function readHeader(path: string, text: string | undefined, kind: LogHeader['log']): LogHeader {
-  if (text === undefined) throw refusal(path, 'is empty: a log begins with a line that says which one it is');
+  if (text === undefined) throw refusal(path, 'is empty: the first line of a log declares its kind');
   const header = parseLine(path, 0, text, headerSchema);
   if (header.version !== LOG_VERSION)
     throw refusal(
@@ -74,11 +74,11 @@ function readHeader(path: string, text: string | undefined, kind: LogHeader['log
       `is a log of version ${header.version}, and this checker reads version ${LOG_VERSION}; judge it with the checker it was written for`,
     );
   if (header.log !== kind)
-    throw refusal(path, `is the log of the ${header.log}; it goes with --${header.log}, not --${kind}`);
+    throw refusal(path, `is the log of the ${header.log}; use it with --${header.log}, not --${kind}`);
   return header;
 }
 
-/** Reads one file and folds its lines; what does not fit is told with its line. */
+/** Reads one file and folds its lines; a contradictory line is reported with its number. */
 function readFolded<Schema extends z.ZodType, Folded>(
   path: string,
   kind: LogHeader['log'],
@@ -89,11 +89,11 @@ function readFolded<Schema extends z.ZodType, Folded>(
   const header = readHeader(path, lines[0], kind);
   const entries = lines.slice(1).map((text, index) => parseLine(path, index + 1, text, schema));
   try {
-    const remarks = torn ? [`the last line of ${path} was torn and is left out`] : [];
+    const remarks = torn ? [`the last line of ${path} is incomplete and is ignored`] : [];
     return { header, folded: fold(entries), remarks };
   } catch (cause) {
     if (!(cause instanceof Misfit)) throw cause;
-    throw refusal(path, `line ${cause.index + 2}: ${cause.message}; take the log as it was written`, cause);
+    throw refusal(path, `line ${cause.index + 2}: ${cause.message}; use the log as it was written`, cause);
   }
 }
 
@@ -130,7 +130,7 @@ export function readReceiverLogs(paths: readonly string[]): ReadLog<ReceiverLog>
         `and ${paths[0]} do not agree on runsTurns: either all receivers run turns, or none`,
       );
     if (header.runsTurns !== true && folded.turns.length > 0)
-      throw refusal(paths[index]!, 'holds turns; its first line must say "runsTurns":true');
+      throw refusal(paths[index]!, 'contains turns; its first line must have "runsTurns":true');
   });
   return {
     log: {

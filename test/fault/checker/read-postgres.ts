@@ -1,14 +1,14 @@
-/** Reading a PostgreSQL store. */
+/** Reads a PostgreSQL store. */
 import pg from 'pg';
 import { parseAddress } from '../../../src/chronos/store/postgres/address.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import type { AuditEntry } from './history.ts';
-import { noStore, QUERIES, type Snapshot, type TableQuery, unreadable } from './snapshot.ts';
+import { notAStore, QUERIES, type Snapshot, type TableQuery, unreadable } from './snapshot.ts';
 
 const TABLES = ['alarms', 'occurrences', 'fire_attempts'];
 const CONNECT_LIMIT_MS = 10_000;
 
-/** Of those that speak in bytes, all are text in UTF-8. */
+/** Byte columns; all contain UTF-8 text. */
 function plain(row: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(row).map(([name, value]) => [name, Buffer.isBuffer(value) ? value.toString('utf8') : value]),
@@ -27,7 +27,7 @@ async function auditOf(client: pg.Client): Promise<AuditEntry[]> {
   return rows as AuditEntry[];
 }
 
-/** Everything as of one snapshot. */
+/** Reads one snapshot. */
 async function readAll(client: pg.Client, name: string): Promise<Snapshot> {
   await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY');
   const { rows } = await client.query<{ now: number; known: string[] }>(
@@ -37,7 +37,7 @@ async function readAll(client: pg.Client, name: string): Promise<Snapshot> {
   );
   const { now, known } = rows[0]!;
   const missing = TABLES.filter((table) => !known.includes(table));
-  if (missing.length > 0) throw noStore(name, missing);
+  if (missing.length > 0) throw notAStore(name, missing);
   const snapshot: Snapshot = {
     now,
     alarms: await rowsOf(client, QUERIES.alarms),
@@ -49,7 +49,7 @@ async function readAll(client: pg.Client, name: string): Promise<Snapshot> {
   return snapshot;
 }
 
-/** Large numbers come as text unless told otherwise; instants and counters all fit a double. */
+/** Large numbers arrive as text by default; times and counters all fit a double. */
 const types: pg.CustomTypesConfig = {
   getTypeParser: (id, format) => (id === pg.types.builtins.INT8 ? Number : pg.types.getTypeParser(id, format)) as never,
 };
@@ -58,15 +58,11 @@ function serversOf(uri: string) {
   try {
     return parseAddress(uri);
   } catch (cause) {
-    throw unreadable(
-      '--database',
-      'is no address that can be read; write postgres://user:password@host:5432/database',
-      cause,
-    );
+    throw unreadable('--database', 'is not a valid address; write postgres://user:password@host:5432/database', cause);
   }
 }
 
-/** Reads from the first server of the address that is not a standby: one of those may lag behind. */
+/** Reads from the first server of the address that is not a standby: a standby may lag behind. */
 export async function readPostgres(uri: string): Promise<Snapshot> {
   const refusals: string[] = [];
   for (const { name, connection } of serversOf(uri)) {

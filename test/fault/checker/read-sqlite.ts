@@ -1,10 +1,10 @@
-/** Reading a SQLite store. */
+/** Reads a SQLite store. */
 import { statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import type { AuditEntry } from './history.ts';
-import { noStore, QUERIES, type Snapshot, type TableQuery, unreadable } from './snapshot.ts';
+import { notAStore, QUERIES, type Snapshot, type TableQuery, unreadable } from './snapshot.ts';
 
 const TABLES = ['alarms', 'alarm_texts', 'occurrences', 'fire_attempts'];
 
@@ -34,12 +34,12 @@ function auditOf(db: DatabaseSync): AuditEntry[] {
 export function readSqlite(path: string): Snapshot {
   let db: DatabaseSync | undefined;
   try {
-    if (!statSync(path).isFile()) throw unreadable(path, 'is no file; name the chronos.db inside the data folder');
+    if (!statSync(path).isFile()) throw unreadable(path, 'is not a file; name the chronos.db inside the data folder');
     db = new DatabaseSync(path, { readOnly: true, timeout: 5_000 });
     db.exec('BEGIN');
     const tables = tablesOf(db);
     const missing = TABLES.filter((table) => !tables.has(table));
-    if (missing.length > 0) throw noStore(path, missing);
+    if (missing.length > 0) throw notAStore(path, missing);
     return {
       now: systemClock.now(),
       alarms: rowsOf(db, QUERIES.alarms),

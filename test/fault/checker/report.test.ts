@@ -14,9 +14,9 @@ const finding = (number: number, change: Partial<Finding> = {}): Finding => ({
 });
 
 const linesOf = (...findings: Finding[]) =>
-  reportLines({ findings, violations: findings.flatMap(({ violations }) => violations) }, ['a line was torn']);
+  reportLines({ findings, violations: findings.flatMap(({ violations }) => violations) }, ['a line is incomplete']);
 
-test('a kept promise is "0 in N" with its N, and what is counted stands apart', () => {
+test('a kept promise is "0 in N" with its N, and counts are separate', () => {
   assert.deepEqual(
     linesOf(finding(9, { counts: { 'duplicate wakes': 1200 } }), finding(10, { counts: { turns: 7 } })),
     [
@@ -27,17 +27,17 @@ test('a kept promise is "0 in N" with its N, and what is counted stands apart', 
       '  1,200  duplicate wakes',
       '      7  turns',
       '',
-      'note: a line was torn',
+      'note: a line is incomplete',
       'every promise was kept',
     ],
   );
 });
 
-test('where nothing could have been broken, that is said', () => {
+test('an invariant without cases reports it', () => {
   assert.ok(linesOf(finding(8, { judged: 0, unit: 'trials' })).includes('8  promise 8  nothing to judge: no trials'));
 });
 
-test('violations are written out under the number of their promise, the first twenty of each', () => {
+test('violations are listed under the number of their promise, the first twenty of each', () => {
   const violations = Array.from({ length: 23 }, (_, index) => `alarm ${index} is lost`);
   const lines = linesOf(finding(1, { violations }), finding(4, { violations: ['two turns'] }));
   assert.ok(lines.includes('1  promise 1  23 in 1,600 alarms'));

@@ -1,8 +1,8 @@
-/** The verdict for people. Pure. */
+/** The verdict as text. Pure. */
 import type { Finding } from './finding.ts';
 import type { Verdict } from './judge.ts';
 
-/** Of each invariant so many violations are written out; JSON has them all. */
+/** Maximum number of listed violations per invariant; JSON has them all. */
 const SHOWN = 20;
 
 const figure = (value: number) => value.toLocaleString('en-US');
@@ -17,7 +17,7 @@ function aligned(rows: readonly (readonly string[])[]): string[] {
   );
 }
 
-/** "0 in 1,600 acknowledged alarms"; without a case there is nothing that could have been broken, and that is said. */
+/** "0 in 1,600 acknowledged alarms"; an invariant without cases says so. */
 function figureOf({ judged, unit, violations }: Finding): string {
   if (judged === 0 && violations.length === 0) return `nothing to judge: no ${unit}`;
   return `${figure(violations.length)} in ${figure(judged)} ${unit}`;
@@ -29,16 +29,16 @@ function violationLines({ number, violations }: Finding): string[] {
   return left > 0 ? [...shown, `  ${number}. and ${figure(left)} more; --json names them all`] : shown;
 }
 
-/** What a violation makes of the whole. */
+/** The overall result. */
 export function headline({ violations }: Verdict): string {
   if (violations.length === 0) return 'every promise was kept';
   return violations.length === 1 ? '1 violation' : `${figure(violations.length)} violations`;
 }
 
 /**
- * Lines for a terminal: a line per invariant, what was counted besides, and every violation.
+ * Lines for a terminal: a line per invariant, the counts, and every violation.
  *
- * @param remarks what was noticed while the logs were read
+ * @param remarks remarks about the read logs
  */
 export function reportLines(verdict: Verdict, remarks: readonly string[] = []): string[] {
   const { findings } = verdict;

@@ -1,4 +1,4 @@
-/** What is read of a store, whichever engine keeps it. */
+/** The contents of a store, the same for both engines. */
 import type { Alarm, Attempt, Occurrence } from '../../../src/chronos/alarm/alarm.ts';
 import {
   ALARM_COLUMNS,
@@ -24,9 +24,9 @@ export const QUERIES = {
   attempts: { table: 'fire_attempts', columns: selected(ATTEMPT_COLUMNS) },
 } as const satisfies Record<string, TableQuery>;
 
-/** What both readers bring back. */
+/** The result of both readers. */
 export type Snapshot = {
-  /** The database's clock; of SQLite, which has none, this machine's. */
+  /** The database's clock; for SQLite, which has none, this machine's. */
   now: number;
   alarms: Alarm[];
   occurrences: Occurrence[];
@@ -34,16 +34,16 @@ export type Snapshot = {
   audit: AuditEntry[] | null;
 };
 
-/** One sentence about a database that cannot be read. */
+/** One sentence about an unreadable database. */
 export function unreadable(name: string, what: string, cause?: unknown): ReveilleError {
   return new ReveilleError('invalid_request', `${name} ${what}`, { cause });
 }
 
-/** One sentence about a database that is somebody else's. */
-export function noStore(name: string, missing: readonly string[], cause?: unknown): ReveilleError {
+/** One sentence about a database of another program. */
+export function notAStore(name: string, missing: readonly string[], cause?: unknown): ReveilleError {
   return unreadable(
     name,
-    `is no chronos store: it lacks ${missing.join(', ')}; name the chronos.db of a data folder, or the URI that chronosd was given`,
+    `is not a chronos store: it lacks ${missing.join(', ')}; name the chronos.db of a data folder, or chronosd's database URI`,
     cause,
   );
 }

@@ -13,25 +13,25 @@ const series = (cron_expr: string, more: object = {}) => asked({ kind: 'cron', c
 const instants = (definition: ReturnType<typeof asked>, until: number) =>
   targetsOf(definition, NOON, until).map(({ at }) => at);
 
-test('a single alarm has one target: the instant, or so long after it was set', () => {
+test('a single alarm has one target: its time, or its delay after the create', () => {
   const at = { at: NOON + 90_500, spreadMs: 0 };
   assert.deepEqual(targetsOf(asked({ kind: 'once', delay_seconds: 90.5 }), NOON, NOON), [at]);
   assert.deepEqual(targetsOf(asked({ kind: 'once', fire_at: new Date(at.at).toISOString() }), 0, 0), [at]);
 });
 
-test('an interval counts from when the alarm was set, whatever its duration is written like', () => {
+test('an interval counts from the create, for all spellings of its duration', () => {
   for (const expression of ['@every 90m', '@every 1h30m', '@EVERY 1.5h', ' @every  5400s ', '@every 5400000ms'])
     assert.deepEqual(instants(series(expression), NOON + 4 * HOUR), [NOON + 1.5 * HOUR, NOON + 3 * HOUR], expression);
 });
 
-test('an expression is asked of the oracle, in its zone and across a change of its clocks', () => {
+test('an expression is passed to the oracle, in its zone and across a clock change', () => {
   const berlin = series('30 2 * * *', { timezone: 'Europe/Berlin' });
-  // The night of 29 March 2026 has no half past two: it is due in the first minute after the gap.
+  // On the night of 29 March 2026 there is no 02:30: it is due in the first minute after the gap.
   assert.deepEqual(instants(berlin, NOON + 48 * HOUR), [Date.UTC(2026, 2, 29, 1), Date.UTC(2026, 2, 30, 0, 30)]);
   assert.deepEqual(instants(series('@Daily'), NOON + 24 * HOUR), [Date.UTC(2026, 2, 29)]);
 });
 
-test('what the product schedules is what the oracle names', () => {
+test("the product's schedules are equal to the oracle's", () => {
   for (const expression of ['*/7 3-9 * * *', '15 10 * * 1-5', '@hourly', '@every 17m', '0 0 29 2 *']) {
     const { next } = compileSchedule(expression, 'America/New_York', NOON);
     const expected: number[] = [];
@@ -40,7 +40,7 @@ test('what the product schedules is what the oracle names', () => {
   }
 });
 
-test('jitter widens a target, and never beyond the one that follows', () => {
+test('jitter widens a target, but not beyond the next one', () => {
   const wide = targetsOf(series('@every 1m', { jitter_seconds: 90 }), NOON, NOON + 120_000);
   assert.deepEqual(
     wide.map(({ spreadMs }) => spreadMs),
@@ -48,12 +48,12 @@ test('jitter widens a target, and never beyond the one that follows', () => {
   );
 });
 
-test('nothing is owed after the end of a series', () => {
+test('no target is due after the end of a series', () => {
   const ends_at = new Date(NOON + HOUR).toISOString();
   assert.deepEqual(instants(series('@every 30m', { ends_at }), NOON + 9 * HOUR), [NOON + HOUR / 2, NOON + HOUR]);
 });
 
-test('what a definition names is what lies on one of its targets, counted from anywhere within a span', () => {
+test('a definition names the times on its targets, counted from anywhere within a span', () => {
   const noon = { from: NOON, until: NOON };
   const around = { from: NOON, until: NOON + 500 };
   const single = asked({ kind: 'once', delay_seconds: 60 });
@@ -79,7 +79,7 @@ test('what a definition names is what lies on one of its targets, counted from a
   );
 });
 
-test('an instant is named exactly when it is within a target', () => {
+test('a time is named exactly when it is within a target', () => {
   const definitions = [series('*/10 * * * *'), series('@every 7m', { jitter_seconds: 30 }), series('5 13 * * *')];
   for (const definition of definitions) {
     const targets = targetsOf(definition, NOON, NOON + 3 * HOUR);

@@ -1,17 +1,17 @@
-/** When a definition owes an occurrence, by the oracle: nothing here is shared with the product. Pure. */
+/** The due times of a definition, by the oracle: no code is shared with the product. Pure. */
 import { oracleOf } from '../../contract/cron-oracle/oracle.ts';
 import { type WallDays, wallDaysOf } from '../../contract/cron-oracle/wall-days.ts';
 import type { Definition } from './history.ts';
 import type { Window } from './matching.ts';
 
-/** One instant of a schedule. The occurrence may be set for any instant from `at` up to `spreadMs` later (jitter). */
+/** One time of a schedule. The occurrence may be set for any time from `at` up to `spreadMs` later (jitter). */
 export type Target = { at: number; spreadMs: number };
 
-const walls = new Map<string, WallDays>();
+const wallClocks = new Map<string, WallDays>();
 
-function wallOf(timezone: string): WallDays {
-  const known = walls.get(timezone) ?? wallDaysOf(timezone);
-  walls.set(timezone, known);
+function wallClockOf(timezone: string): WallDays {
+  const known = wallClocks.get(timezone) ?? wallDaysOf(timezone);
+  wallClocks.set(timezone, known);
   return known;
 }
 
@@ -36,22 +36,22 @@ function everyMs(expression: string): number | undefined {
   return Math.round(nanoseconds / 1e6);
 }
 
-/** The instants that an expression names in `(anchor, until]`. */
+/** The times of an expression in `(anchor, until]`. */
 function instantsOf(expression: string, timezone: string, anchor: number, until: number): number[] {
   const interval = everyMs(expression);
   if (interval === undefined) {
     const text = expression.trim();
     const known = text.startsWith('@') ? text.toLowerCase() : text;
-    return oracleOf(known, wallOf(timezone)).between(anchor, until);
+    return oracleOf(known, wallClockOf(timezone)).between(anchor, until);
   }
   const count = Math.max(0, Math.floor((until - anchor) / interval));
   return Array.from({ length: count }, (_, index) => anchor + (index + 1) * interval);
 }
 
 /**
- * The targets of a definition up to an instant, in order.
+ * The targets of a definition up to a time, in order.
  *
- * @param anchor when the alarm came into being, by the database's clock: a series begins strictly after it
+ * @param anchor when the alarm was created, by the database's clock: a series begins strictly after it
  */
 export function targetsOf(definition: Definition, anchor: number, until: number): Target[] {
   const jitterMs = (definition.jitterSeconds ?? 0) * 1000;
@@ -62,15 +62,15 @@ export function targetsOf(definition: Definition, anchor: number, until: number)
   const last = Math.min(until, definition.endsAt ?? Number.POSITIVE_INFINITY);
   const instants = instantsOf(definition.expression ?? '', definition.timezone ?? 'UTC', anchor, last);
   return instants.map((at, index) => {
-    // Jitter never carries an occurrence past the one that follows.
+    // Jitter never moves an occurrence past the next one.
     const gap = (instants[index + 1] ?? Number.POSITIVE_INFINITY) - at;
     return { at, spreadMs: Math.min(jitterMs, gap) };
   });
 }
 
 /**
- * Whether a definition names an instant, jitter included, when it is counted from some instant within a span: what an
- * edit makes of a schedule, whose moment nobody but chronosd knows exactly.
+ * Whether a definition names a time, jitter included, if it is counted from some moment within a span. An edit restarts
+ * a schedule at a moment that only chronosd knows exactly.
  */
 export function names(definition: Definition, anchor: Window, instant: number): boolean {
   const jitterMs = (definition.jitterSeconds ?? 0) * 1000;
@@ -80,7 +80,7 @@ export function names(definition: Definition, anchor: Window, instant: number): 
     return instant >= anchor.from + delayMs && instant <= anchor.until + delayMs + jitterMs;
   }
   if (interval !== undefined) {
-    // Some whole number of intervals, one at least, lies between the anchor and the instant before its jitter.
+    // A whole number of intervals, at least one, is between the anchor and the time before its jitter.
     const most = Math.floor((instant - anchor.from) / interval);
     return most >= 1 && instant - jitterMs - most * interval <= anchor.until;
   }

@@ -1,10 +1,10 @@
 /**
- * Floods a chronosd with one transport token, and says what it cost and what a client that behaves saw meanwhile.
+ * Floods a chronosd with one transport token. Reports the cost, and the delays of a well-behaved client during the
+ * flood.
  *
- *     node test/fault/floods/main.ts [--root <checkout>] [--seconds <of each flood>] [--lanes <at once>]
+ * node test/fault/floods/main.ts [--root <checkout>] [--seconds <of each flood>] [--lanes <at once>]
  *
- * `--root` runs the chronosd of another checkout: one that does not know the bounds is sent the same settings and
- * ignores them.
+ * `--root` runs the chronosd of another checkout. One without these limits gets the same settings and ignores them.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -27,7 +27,9 @@ const SECRETS = {
   CHRONOS_ADMIN_TOKEN: 'admin-token-of-the-flood',
   CHRONOS_WAKE_TOKEN: 'wake-token-of-the-flood',
 };
-/** Those of a small installation, so that a flood of seconds meets what one of hours would meet by default. */
+/**
+ * Limits of a small installation, so that a flood of seconds reaches the limits that one of hours reaches by default.
+ */
 const BOUNDS = {
   CHRONOS_CHALLENGES_PER_MINUTE: '300',
   CHRONOS_CHALLENGES_PER_MINUTE_IN_ALL: '3000',
@@ -54,7 +56,7 @@ const seconds = Number(values.seconds);
 const lanes = Number(values.lanes);
 const pause = (ms: number) => new Promise((done) => setTimeout(done, ms));
 
-/** What the client that behaves waits for: how late each of its alarms rang. */
+/** The target of the well-behaved client: records the lateness of each of its alarms. */
 const lateness: number[] = [];
 const router = createServer(async (request, response) => {
   const { message, scheduled_for } = (await json(request)) as { message: string; scheduled_for: string };
@@ -80,7 +82,7 @@ async function start(): Promise<{ child: ChildProcess; url: string }> {
 const { child, url } = await start();
 
 type Answer = { status: number; data: Record<string, string> };
-/** How the flood's requests were answered. */
+/** The answers to the flood's requests. */
 const answers = new Map<number, number>();
 
 async function call(method: string, path: string, body?: object, principal?: string): Promise<Answer> {
@@ -109,11 +111,11 @@ const alarm = { kind: 'once', delay_seconds: 3_000_000 };
 const long = { ...alarm, wake_message: TEXT, payload: TEXT.slice(2) };
 const short = { ...alarm, wake_message: 'flood' };
 
-type Lane = { token: string; alarmId: string };
-const FLOODS: Record<string, (lane: Lane) => Promise<unknown>> = {
+type FloodClient = { token: string; alarmId: string };
+const FLOODS: Record<string, (client: FloodClient) => Promise<unknown>> = {
   'invented owners': () => prove(invent()),
   'challenges alone': () => call('POST', '/v1/agent/auth/challenge', { did: invent().did }),
-  '64 KiB words and payloads': ({ token }) => call('POST', '/v1/alarms', long, token),
+  '64 KiB texts and payloads': ({ token }) => call('POST', '/v1/alarms', long, token),
   triggers: ({ token, alarmId }) => call('POST', `/v1/alarms/${alarmId}/trigger`, undefined, token),
   'create and cancel': async ({ token }) => {
     const { data } = await call('POST', '/v1/alarms', short, token);
@@ -122,7 +124,7 @@ const FLOODS: Record<string, (lane: Lane) => Promise<unknown>> = {
 };
 
 /**
- * One that was enrolled by an operator, and sets an alarm for a second later again and again, proving itself each time.
+ * A client that an operator enrolled. It sets an alarm for one second later, repeatedly, and authenticates each time.
  */
 const behaved = agentIdentity('behaved', generateKey());
 await createChronosClient({
@@ -134,9 +136,9 @@ const client = createChronosClient({ url, token: SECRETS.CHRONOS_TOKEN, identity
 let asked = 0;
 let failed = 0;
 let took: number[] = [];
-let over = false;
+let isDone = false;
 const behaving = (async () => {
-  while (!over) {
+  while (!isDone) {
     const began = performance.now();
     asked++;
     try {
@@ -163,8 +165,8 @@ const diskMiB = () =>
   1024 /
   1024;
 
-// Owners that the floods of alarms speak for: as many as are let in.
-const tokens: Lane[] = [];
+// Owners of the alarm floods: the maximum number that is admitted.
+const tokens: FloodClient[] = [];
 for (let n = 0; n < lanes; n++) {
   const token = await prove(invent());
   if (token === undefined) continue;
@@ -176,7 +178,7 @@ await pause(2000);
 const row = (...cells: (string | number)[]) => process.stdout.write(`| ${cells.join(' | ')} |\n`);
 row(
   'Flood',
-  'let through',
+  'admitted',
   'answered 429',
   'other',
   'on disk, MiB',
@@ -202,7 +204,7 @@ for (const [name, flood] of Object.entries(FLOODS)) {
   const seen = [asked, failed, p99(took), p99(lateness)];
   row(name, fine, refused, all - fine - refused, Math.round(diskMiB()), memoryMiB('VmRSS'), ...seen);
 }
-over = true;
+isDone = true;
 await behaving;
 const peak = memoryMiB('VmHWM');
 child.kill('SIGTERM');
@@ -210,7 +212,7 @@ await once(child, 'exit');
 const db = new DatabaseSync(join(home, 'chronos', 'chronos.db'), { readOnly: true });
 const rows = TABLES.map((table) => `${table} ${db.prepare(`SELECT count(*) AS n FROM ${table}`).get()!.n}`);
 db.close();
-process.stdout.write(`\nRows: ${rows.join(', ')}. Memory at most ${peak} MiB.\n`);
+process.stdout.write(`\nRows: ${rows.join(', ')}. Peak memory ${peak} MiB.\n`);
 router.closeAllConnections();
 router.close();
 rmSync(home, { recursive: true });

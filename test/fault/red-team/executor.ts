@@ -1,4 +1,4 @@
-/** The executor under attack: its real daemon over HTTP, with the ledger of play money as a process of its own. */
+/** The executor under attack: its real daemon over HTTP, with the play-money ledger as its own process. */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -29,8 +29,8 @@ export type State = {
 };
 type Envelope = { readonly kind: string; readonly body: Record<string, unknown> };
 
-/** Statuses in which nothing happens until somebody does something. */
-const AT_REST = new Set(['awaiting_approval', 'completed', 'failed', 'denied', 'cancelled', 'unknown']);
+/** Statuses in which an intent waits for an external action. */
+const WAITING_STATUSES = new Set(['awaiting_approval', 'completed', 'failed', 'denied', 'cancelled', 'unknown']);
 
 export async function executorUnderAttack(t: TestContext, modelUrl: string) {
   const folder = mkdtempSync(join(tmpdir(), 'reveille-red-team-'));
@@ -62,7 +62,7 @@ export async function executorUnderAttack(t: TestContext, modelUrl: string) {
     return { status: response.status, data };
   }
 
-  async function fine<T>(user: string, route: string, body?: object): Promise<T> {
+  async function ok<T>(user: string, route: string, body?: object): Promise<T> {
     const { status, data } = await ask(user, route, body);
     assert.ok(status < 300, `${route}: ${status} ${JSON.stringify(data)}`);
     return data as T;
@@ -70,33 +70,33 @@ export async function executorUnderAttack(t: TestContext, modelUrl: string) {
 
   return {
     submit: async (user: string, request: object) =>
-      (await fine<{ intent_id: string }>(user, '/messages/async', request)).intent_id,
-    /** The same with the text of a body; `undefined` when it is refused. */
+      (await ok<{ intent_id: string }>(user, '/messages/async', request)).intent_id,
+    /** The same for the text of a body; `undefined` when it is refused. */
     async submitText(user: string, body: string): Promise<string | undefined> {
       const { status, data } = await ask(user, '/messages/async', body);
       assert.ok(status < 300 || status === 400, `${status} ${JSON.stringify(data)}`);
       return status === 400 ? undefined : (data as { intent_id: string }).intent_id;
     },
-    /** Waits until it is somebody else's turn. */
+    /** Waits until the intent needs an external action. */
     atRest: (user: string, intentId: string): Promise<State> =>
-      eventually('the intent rests', async () => {
-        const state = await fine<State>(user, `/messages/async/${intentId}`);
-        return (AT_REST.has(state.status) || state.clarify !== undefined) && state;
+      eventually('the intent waits', async () => {
+        const state = await ok<State>(user, `/messages/async/${intentId}`);
+        return (WAITING_STATUSES.has(state.status) || state.clarify !== undefined) && state;
       }),
     gates: async (user: string, intentId: string) =>
-      (await fine<{ pending: Gate[] }>(user, `/intents/${intentId}/gates`)).pending,
+      (await ok<{ pending: Gate[] }>(user, `/intents/${intentId}/gates`)).pending,
     receipt: async (user: string, intentId: string) =>
-      (await fine<{ envelopes: Envelope[] }>(user, `/intents/${intentId}/receipt`)).envelopes,
+      (await ok<{ envelopes: Envelope[] }>(user, `/intents/${intentId}/receipt`)).envelopes,
     /** Signed by the user's approver. @returns the HTTP status */
-    async answer(user: string, intentId: string, nodeId: string, said: Partial<GateAnswer>): Promise<number> {
+    async answer(user: string, intentId: string, nodeId: string, reply: Partial<GateAnswer>): Promise<number> {
       const { url } = executor;
-      const answer = await signedAnswer({ url, token: TOKEN }, user, intentId, nodeId, said);
+      const answer = await signedAnswer({ url, token: TOKEN }, user, intentId, nodeId, reply);
       return (await ask(user, `/intents/${intentId}/gates/${nodeId}/answer`, answer)).status;
     },
-    /** An answer as it is. @returns the HTTP status */
+    /** An answer, sent unchanged. @returns the HTTP status */
     sendAnswer: async (user: string, intentId: string, nodeId: string, answer: object) =>
       (await ask(user, `/intents/${intentId}/gates/${nodeId}/answer`, answer)).status,
-    /** Every transfer that was ever made, as the ledger has it on disk. */
+    /** Every transfer in the ledger's file. */
     transfers(): { source: string; target: string; cents: number }[] {
       const db = new DatabaseSync(join(ledgerDir, 'ledger.db'), { readOnly: true });
       try {

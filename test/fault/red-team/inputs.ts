@@ -1,4 +1,4 @@
-/** The hostile texts: `inputs/*.json`, one file for each technique. */
+/** The hostile texts: `inputs/*.json`, one file per technique. */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -17,20 +17,18 @@ const inputSchema = z.strictObject({
   prose: z.string(),
   context: z.array(contextPieceSchema).optional(),
   origin: z.enum(['chronos', 'person']).optional(),
-  /** What the model does for it: these transfers, one after the other. */
+  /** The model's output for it: these transfers, one after the other. */
   wants: z.array(transfer).min(1).optional(),
-  /** The intent that the model hands in instead, as it writes it. */
+  /** The intent that the model submits instead, verbatim. */
   intent: z.string().optional(),
   /** Arguments of a lookup that the model makes first. */
   lookup: z.record(z.string(), z.unknown()).optional(),
-  /** `gate`: every value was handed over, so a person decides; `refused`: it does not even come to a question. */
+  /** `gate`: every value was in the task, so a person decides; `refused`: the executor refuses before any question. */
   expect: z.enum(['gate', 'refused']),
 });
 export type HostileInput = z.output<typeof inputSchema>;
 
-/**
- * The task as it is handed over: with a name at its end, for some texts differ only in what the model makes of them.
- */
+/** The submitted task, with a name at its end: some texts differ only in the model's output. */
 export const taskOf = ({ id, prose }: HostileInput) => `${prose}\n\nReference: ${id}`;
 
 export function readInputs(): readonly HostileInput[] {

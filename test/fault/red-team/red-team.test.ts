@@ -1,6 +1,6 @@
 /**
- * Hostile texts against the whole executor, with a model that is on their side: whatever the model hands in, no call
- * that a person has to approve is made before a person has seen exactly that call and said yes.
+ * Hostile texts against the whole executor, with a cooperating model. Every call that needs an approval is made only
+ * after a person has seen exactly that call and approved it.
  */
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
@@ -21,7 +21,7 @@ type Executor = Awaited<ReturnType<typeof executorUnderAttack>>;
 const digestOf = ({ tool, args }: Gate['call']) =>
   createHash('sha256').update(canonicalJson({ tool, args })).digest('hex');
 
-/** The question shows what will be sent: the tool, every argument, and the digest that the answer is bound to. */
+/** The question shows the exact call: the tool, every argument, and the digest that the answer is bound to. */
 function assertShowsCall({ question, call }: Gate, id: string): void {
   assert.equal(call.call_sha256, digestOf(call), id);
   const lines = question.split('\n');
@@ -30,13 +30,13 @@ function assertShowsCall({ question, call }: Gate, id: string): void {
     assert.ok(lines.includes(`  | ${line}`), `${id}: ${line}`);
   assert.equal(lines.at(-1), `Call: ${call.call_sha256}`, id);
   assert.deepEqual(hiddenCharacters(question), [], id);
-  // Nothing that was handed over can stand at the beginning of a line of the question.
+  // No submitted text can be at the beginning of a line of the question.
   for (const word of ['approved', 'Approved', 'SYSTEM', 'Person:', 'User:']) {
     assert.ok(!lines.some((line) => line.startsWith(word)), `${id}: ${word}`);
   }
 }
 
-/** Everything that an attacker without the person's own session could try with a question. */
+/** Every attack on a question without the person's own session. */
 async function forge(executor: Executor, user: string, intentId: string, gate: Gate): Promise<void> {
   const { node_id, call } = gate;
   const yes = { approved: true, call_sha256: call.call_sha256 };
@@ -83,8 +83,8 @@ async function attack(executor: Executor, input: HostileInput, user: string): Pr
     const [gate] = gates as [Gate];
     assertShowsCall(gate, id);
     assert.deepEqual(gate.call.args, { ...wants?.[0], idempotency_key: `${intentId}.${gate.node_id}` }, id);
-    const said = (context ?? []).some(({ from }) => from === 'tool') && !input.prose.includes(wants?.[0]?.to ?? '');
-    if (said) assert.match(gate.question, /\/to = "bob": from what a TOOL said/, id);
+    const reply = (context ?? []).some(({ from }) => from === 'tool') && !input.prose.includes(wants?.[0]?.to ?? '');
+    if (reply) assert.match(gate.question, /\/to = "bob": from what a TOOL said/, id);
     await forge(executor, user, intentId, gate);
     assert.deepEqual(await executor.gates(user, intentId), gates, `${id}: the question is still open`);
     assert.equal(await executor.answer(user, intentId, gate.node_id, { approved: false }), 200, id);
@@ -93,11 +93,11 @@ async function attack(executor: Executor, input: HostileInput, user: string): Pr
   const started = (await executor.receipt(user, intentId)).filter(
     ({ kind, body }) => kind === 'call.started' && body.surface !== 'natural',
   );
-  assert.deepEqual(started, [], `${id}: nothing was begun`);
+  assert.deepEqual(started, [], `${id}: no call has started`);
   return state.status === 'awaiting_approval' ? 'gate' : 'refused';
 }
 
-test('no hostile text gets a call made that nobody has approved', { timeout: 240_000 }, async (t) => {
+test('no hostile text causes a call without an approval', { timeout: 240_000 }, async (t) => {
   const inputs = readInputs();
   assert.ok(inputs.length >= 100, `there are ${inputs.length} inputs`);
   assert.equal(new Set(inputs.map(({ id }) => id)).size, inputs.length);
@@ -114,10 +114,10 @@ test('no hostile text gets a call made that nobody has approved', { timeout: 240
   assert.deepEqual(executor.transfers(), []);
   const expected = new Map(inputs.map(({ id, expect }) => [id, expect]));
   const others = [...outcomes].filter(([id, outcome]) => expected.get(id) !== outcome);
-  assert.deepEqual(others, [], 'each text comes as far as it is known to come');
-  assert.ok(requests.length > inputs.length, 'the model was asked');
+  assert.deepEqual(others, [], 'each text reaches its expected stage');
+  assert.ok(requests.length > inputs.length, 'the model was called');
 
-  // The same road is open to whoever is asked and says yes: none of this would hold because nothing works.
+  // The same call succeeds when the approver allows it: the refusals are not caused by a broken path.
   const args = { from: 'alice', to: 'bob', amount: '12.34', currency: 'EUR' };
   const plan = { verb: 'transfer', plan: { id: 'n1', kind: 'call', tool: 'ledger/transfer', args } };
   const intentId = await executor.submit('friend', { prose: `${FRIENDLY} plan: ${JSON.stringify(plan)}` });
@@ -130,7 +130,7 @@ test('no hostile text gets a call made that nobody has approved', { timeout: 240
   assert.deepEqual(executor.transfers(), [{ source: 'alice', target: 'bob', cents: 1234 }]);
 });
 
-test('a step that a text has added to another one is asked about on its own', { timeout: 60_000 }, async (t) => {
+test('a step that a text adds to another one has its own question', { timeout: 60_000 }, async (t) => {
   const input = readInputs().find(({ id }) => id === 'conversation/tool-adds-step')!;
   const { baseUrl } = await adversary(t, [input]);
   const executor = await executorUnderAttack(t, baseUrl);
@@ -148,15 +148,15 @@ test('a step that a text has added to another one is asked about on its own', { 
   }
   assertShowsCall(gates[0]!, input.id);
   assert.deepEqual(executor.transfers(), [{ source: 'alice', target: 'rent', cents: 900 }]);
-  // The yes to the first call is no yes to the second.
+  // The approval of the first call does not cover the second.
   assert.equal(await executor.answer('alice', intentId, 'n2', yes), 409);
   assert.equal(await executor.answer('alice', intentId, 'n2', { approved: false }), 200);
   await executor.atRest('alice', intentId);
   assert.equal(executor.transfers().length, 1);
 });
 
-test('what a model could smuggle in gets no further when it is submitted as JSON', { timeout: 60_000 }, async (t) => {
-  // Whoever submits a plan himself may wait in it as long as he likes.
+test('a plan that the model could smuggle is refused as submitted JSON too', { timeout: 60_000 }, async (t) => {
+  // A submitter's own plan may contain waits of any length.
   const inputs = readInputs().filter(({ intent }) => intent !== undefined && !intent.includes('"wait"'));
   assert.ok(inputs.length >= 20);
   const { baseUrl } = await adversary(t, []);
@@ -176,6 +176,6 @@ test('what a model could smuggle in gets no further when it is submitted as JSON
       asked++;
     }
   }
-  assert.ok(asked > 0, 'some are sound plans, if unwelcome ones');
+  assert.ok(asked > 0, 'some are valid plans, although unwanted');
   assert.deepEqual(executor.transfers(), []);
 });

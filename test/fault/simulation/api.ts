@@ -1,11 +1,11 @@
-/** One client's way to chronosd: its routes over a network that delays and loses. */
+/** One client's connection to chronosd: its routes over a network that delays and loses messages. */
 import { openEnvelope } from '../../../src/wire/envelope.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import type { Dice } from './dice.ts';
 import type { ApiAnswer } from './replica.ts';
 import type { World } from './world.ts';
 
-/** When a client stops waiting for an answer. */
+/** A client's timeout for an answer. */
 const PATIENCE_MS = 20_000;
 
 export class Api {
@@ -13,7 +13,7 @@ export class Api {
   readonly #dice: Dice;
   readonly #principal: string;
 
-  /** @param principal the token that says whom the requests act for */
+  /** @param principal the token that names the user of the requests */
   constructor(world: World, dice: Dice, principal: string) {
     this.#world = world;
     this.#dice = dice;
@@ -24,19 +24,19 @@ export class Api {
    * One request to any replica.
    *
    * @returns the text of `data`
-   * @throws ReveilleError chronosd's own, or `unavailable` when there is no answer
+   * @throws ReveilleError chronosd's own, or `unavailable` without an answer
    */
-  async ask(method: string, path: string, body?: string): Promise<string> {
+  async request(method: string, path: string, body?: string): Promise<string> {
     const answer = await this.#exchange(method, path, body);
     if (!answer) throw new ReveilleError('unavailable', 'chronosd did not answer');
     return openEnvelope(answer.text, answer.status, 'chronosd').text;
   }
 
-  /** The same, again and again until there is an answer. */
-  async askStubbornly(method: string, path: string): Promise<string> {
+  /** The same, repeated until there is an answer. */
+  async requestUntilAnswered(method: string, path: string): Promise<string> {
     for (;;) {
       try {
-        return await this.ask(method, path);
+        return await this.request(method, path);
       } catch (error) {
         if (!leavesOpen(error)) throw error;
         await this.#world.pause(500);
@@ -64,7 +64,7 @@ export class Api {
   }
 }
 
-/** Whether an error leaves open what became of the request. */
+/** Whether the outcome of the request is unknown after an error. */
 export function leavesOpen(error: unknown): boolean {
   return error instanceof ReveilleError && (error.code === 'unavailable' || error.code === 'internal');
 }

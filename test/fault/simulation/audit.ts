@@ -1,6 +1,6 @@
 /**
- * What changed in the database, change by change: for the model, which has no triggers, found by comparing what it
- * holds before and after each operation.
+ * All changes of the database in order. The model has no triggers, so its contents before and after each operation are
+ * compared.
  */
 import type { AlarmState, Attempt, Occurrence } from '../../../src/chronos/alarm/alarm.ts';
 import type { AlarmStore } from '../../../src/chronos/store/store.ts';
@@ -40,9 +40,7 @@ function changesBetween(before: AlarmState | undefined, after: AlarmState): Chan
   return changes;
 }
 
-/**
- * Puts an auditor before the model. Operations run one after the other, each with the comparison that belongs to it.
- */
+/** Wraps the model with an auditor. Operations run one after the other, each with its comparison. */
 export function auditModel(
   model: AlarmStore,
   { owners, now }: { owners: readonly string[]; now: () => number },
@@ -59,7 +57,7 @@ export function auditModel(
     for (const state of present) {
       const { owner, id } = state.alarm;
       const before = states.get(id);
-      // The model gives out what it holds, and never changes it in place.
+      // The model returns its own objects, and never changes them in place.
       if (before === state) continue;
       const lines: Change[] = [];
       for (const attempt of await model.attempts(owner, id, { limit: EVERYTHING })) {
@@ -77,7 +75,7 @@ export function auditModel(
   const operate = (name: keyof AlarmStore, parameters: unknown[]) => {
     const operation = model[name] as (...parameters: unknown[]) => Promise<unknown>;
     const run = async () => {
-      // Ending leases and taking new ones are two steps of a claim; one may follow the other on the same occurrence.
+      // A claim ends expired leases and then takes new ones; both may concern the same occurrence.
       if (name === 'claim') {
         await operation({ ...(parameters[0] as object), limit: 0 });
         await compare();

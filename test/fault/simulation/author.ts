@@ -1,4 +1,4 @@
-/** Writes what an agent asks for: alarms of every kind, with and without what is optional, and edits of them. */
+/** Writes an agent's requests: alarms of every kind, with and without optional fields, and edits of them. */
 import type { AlarmCreateBody, AlarmPatchBody } from '../../../src/chronos/client.ts';
 import { RawJson } from '../../../src/wire/json.ts';
 import { formatInstant } from '../../../src/wire/rfc3339.ts';
@@ -31,7 +31,7 @@ const PAYLOADS = ['{"b":12345678901234567890,"a":1.0}', '[1e400, "\\u0000", {} ]
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 
-/** What both kinds take. */
+/** Fields of both kinds. */
 type Common = Omit<AlarmCreateBody, 'kind'>;
 
 export class AlarmAuthor {
@@ -66,7 +66,7 @@ export class AlarmAuthor {
     };
   }
 
-  /** Several alarms that are due at the same instant. */
+  /** Several alarms that are due at the same time. */
   flock(now: number): AlarmCreateBody[] {
     const fireAt = formatInstant(now + Math.round(this.#dice.magnitude(2, 100) * SECOND));
     return Array.from({ length: this.#dice.chance(0.1) ? 40 : this.#dice.whole(3, 9) }, () => ({
@@ -110,7 +110,7 @@ export class AlarmAuthor {
     };
   }
 
-  /** Told apart by white space, which is part of the source text. */
+  /** Made unique by white space, which is part of the source text. */
   #payload(): RawJson {
     return new RawJson(`[ ${this.#dice.pick(PAYLOADS)} ,${this.#written++} , "${this.#owner}"]`);
   }

@@ -1,4 +1,4 @@
-/** Many seeds over several threads. */
+/** Many seeds on several threads. */
 import { Worker } from 'node:worker_threads';
 import type { Outcome } from './simulate.ts';
 import type { Report, WorkerData } from './worker.ts';
@@ -7,20 +7,20 @@ export type Campaign = {
   from: number;
   seeds: number;
   workers: number;
-  /** No new seed is begun later than this. */
+  /** No new seed begins after this time. */
   limitMs: number;
-  /** No new seed is begun once it has aborted. */
+  /** No new seed begins after its abort. */
   stop: AbortSignal;
   mutant?: string | undefined;
   onOutcome: (outcome: Outcome) => void;
-  /** A seed that could not be lived through to its end: a defect of the simulation, or a world that stands still. */
+  /** A seed that did not run to its end: a defect of the simulation, or a deadlocked world. */
   onFailure: (seed: number, error: string) => void;
 };
 
-/** The longest that a thread may be silent about one seed. */
+/** Longest silence of a thread about one seed. */
 const SILENCE_MS = 120_000;
 
-/** Runs the seeds; resolves when all of them, or all that were begun in time, are done. */
+/** Runs the seeds; resolves when all of them, or all that began in time, are done. */
 export async function runCampaign(campaign: Campaign): Promise<void> {
   const began = performance.now();
   let next = campaign.from;
@@ -31,7 +31,7 @@ export async function runCampaign(campaign: Campaign): Promise<void> {
   await Promise.all(Array.from({ length: campaign.workers }, () => work(campaign, take)));
 }
 
-/** One thread, and another one in its place should it be lost. */
+/** One thread, and a replacement if it is lost. */
 async function work(campaign: Campaign, take: () => number | undefined): Promise<void> {
   const workerData: WorkerData = { mutant: campaign.mutant };
   let seed = take();
@@ -39,7 +39,7 @@ async function work(campaign: Campaign, take: () => number | undefined): Promise
     const worker = new Worker(new URL('./worker.ts', import.meta.url), { workerData });
     try {
       while (seed !== undefined) {
-        const report: Report = await live(worker, seed);
+        const report: Report = await runSeed(worker, seed);
         if ('outcome' in report) campaign.onOutcome(report.outcome);
         else campaign.onFailure(seed, report.error);
         seed = take();
@@ -53,7 +53,7 @@ async function work(campaign: Campaign, take: () => number | undefined): Promise
   }
 }
 
-function live(worker: Worker, seed: number): Promise<Report> {
+function runSeed(worker: Worker, seed: number): Promise<Report> {
   return new Promise((resolve, reject) => {
     const silence = setTimeout(
       () => settle(() => reject(new Error(`no end after ${SILENCE_MS / 1000} s`))),

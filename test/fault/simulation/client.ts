@@ -1,6 +1,6 @@
 /**
- * An owner's agent: sets alarms, changes its mind, repeats what got no answer, and now and then tries what is not its
- * to do.
+ * An owner's agent: sets, edits and cancels alarms, repeats requests without an answer, and sometimes tries a forbidden
+ * action.
  */
 import { mintPrincipalToken } from '../../../src/chronos/auth/principal.ts';
 import type { AlarmCreateBody, AlarmPage, AlarmPatchBody, TriggeredAlarm } from '../../../src/chronos/client.ts';
@@ -14,16 +14,16 @@ import { AlarmAuthor } from './author.ts';
 import type { Dice } from './dice.ts';
 import { PRINCIPAL_SECRET, type World } from './world.ts';
 
-/** What an owner finds interesting about its alarms. */
+/** The fields of its alarms that an owner reads. */
 const JUST_NOW_MS = 60_000;
 const SOON_MS = 3_000;
-/** How often a request without an answer is repeated before its client lets it be. */
+/** Repetitions of a request without an answer before the client gives up. */
 const REPEATS = 6;
 
 /** An alarm that this client has set, as far as it knows. */
 type Known = { id: string; kind: 'once' | 'cron'; dueAt: number };
 
-/** What an owner does, by weight. */
+/** An owner's actions, by weight. */
 const ACTIONS = {
   once: 30,
   series: 9,
@@ -53,7 +53,7 @@ const ROUTES: Record<Lifecycle, (id: string) => { method: string; path: string }
 export class Client {
   readonly owner: string;
   readonly publicKey: string;
-  /** The ids of all its alarms, as it was shown them when it tidied up. */
+  /** The ids of all its alarms in the final listing. */
   listed: readonly string[] = [];
   readonly #world: World;
   readonly #dice: Dice;
@@ -77,12 +77,12 @@ export class Client {
     this.#api = new Api(world, this.#dice.fork('network'), principal);
   }
 
-  /** Nothing that this client has asked is waiting for an answer. */
+  /** No request of this client waits for an answer. */
   get isIdle(): boolean {
     return this.#busy === 0;
   }
 
-  /** Acts at random moments until {@link rest}. Several of its actions may be under way at once. */
+  /** Acts at random moments until {@link rest}. Several actions may run in parallel. */
   async live(): Promise<void> {
     const { actionEveryMs } = this.#world.scenario;
     while (!this.#resting) {
@@ -99,14 +99,14 @@ export class Client {
     this.#resting = true;
   }
 
-  /** Lists everything it has, page by page, and cancels the series that would go on for ever. */
-  async tidyUp(): Promise<void> {
+  /** Lists all its alarms, page by page, and cancels the endless series. */
+  async cancelAll(): Promise<void> {
     this.#busy++;
     try {
       const alarms = await this.#listAll();
       this.listed = alarms.map(({ id }) => id);
       for (const { id, kind, status } of alarms) {
-        if (kind === 'cron' && status === 'active') await this.#cancelStubbornly(id);
+        if (kind === 'cron' && status === 'active') await this.#cancelUntilAnswered(id);
       }
     } finally {
       this.#busy--;
@@ -118,7 +118,7 @@ export class Client {
     let cursor = '';
     do {
       const query = `limit=${this.#dice.whole(1, 30)}${cursor && `&cursor=${cursor}`}`;
-      const page = JSON.parse(await this.#api.askStubbornly('GET', `/v1/alarms?${query}`)) as AlarmPage;
+      const page = JSON.parse(await this.#api.requestUntilAnswered('GET', `/v1/alarms?${query}`)) as AlarmPage;
       found.push(...page.alarms);
       cursor = page.next_cursor ?? '';
     } while (cursor !== '');
@@ -129,7 +129,7 @@ export class Client {
     try {
       await this.#do(this.#dice.weighted(ACTIONS));
     } catch (error) {
-      // What chronosd refused or did not answer is in the log; anything else is a defect of the simulation.
+      // Refusals and missing answers are in the log; every other error is a defect of the simulation.
       if (!(error instanceof ReveilleError)) throw error;
     }
   }
@@ -144,7 +144,7 @@ export class Client {
       case 'flock':
         return Promise.allSettled(this.#author.flock(now).map((body) => this.#create(body)));
       case 'list':
-        return this.#api.ask('GET', `/v1/alarms?limit=${this.#dice.whole(1, 20)}`);
+        return this.#api.request('GET', `/v1/alarms?limit=${this.#dice.whole(1, 20)}`);
       case 'intrude':
         return this.#intrude();
     }
@@ -158,7 +158,7 @@ export class Client {
           viewAnswer,
         );
       case 'fires':
-        return this.#api.ask('GET', `/v1/alarms/${alarm.id}/fires?limit=${this.#dice.whole(1, 20)}`);
+        return this.#api.request('GET', `/v1/alarms/${alarm.id}/fires?limit=${this.#dice.whole(1, 20)}`);
       case 'edit':
         return this.#edit(alarm, this.#author.edit(alarm.kind, now));
       default:
@@ -166,13 +166,11 @@ export class Client {
     }
   }
 
-  /**
-   * One of the alarms it knows: one that is about to ring or should have rung by now, or any, the latest more often.
-   */
+  /** One of the known alarms: one that is about to fire or is overdue, or any one, newer ones more often. */
   #pick(): Known | undefined {
     const now = this.#world.outsideNow();
-    const ringing = this.#known.filter(({ dueAt }) => dueAt > now - JUST_NOW_MS && dueAt < now + SOON_MS);
-    if (ringing.length > 0 && this.#dice.chance(0.4)) return this.#dice.pick(ringing);
+    const firing = this.#known.filter(({ dueAt }) => dueAt > now - JUST_NOW_MS && dueAt < now + SOON_MS);
+    if (firing.length > 0 && this.#dice.chance(0.4)) return this.#dice.pick(firing);
     const count = this.#known.length;
     return this.#known[Math.floor(count * (1 - this.#dice.next() ** 2))];
   }
@@ -183,12 +181,12 @@ export class Client {
       try {
         const { id, next_fire_at } = await this.#recorded(
           operation,
-          async () => JSON.parse(await this.#api.ask('POST', '/v1/alarms', encodeJson(body))) as AlarmCreated,
+          async () => JSON.parse(await this.#api.request('POST', '/v1/alarms', encodeJson(body))) as AlarmCreated,
           createdAnswer,
         );
         if (!this.#known.some((known) => known.id === id))
           this.#known.push({ id, kind: body.kind, dueAt: Date.parse(next_fire_at ?? '') });
-        // Some agents ask twice, to be sure.
+        // Some agents send a request twice.
         if (repeat > 0 || body.idempotency_key === undefined || !this.#dice.chance(0.1)) return;
       } catch (error) {
         if (!leavesOpen(error) || body.idempotency_key === undefined || repeat >= REPEATS) throw error;
@@ -205,7 +203,7 @@ export class Client {
     if (view.status === 'cancelled') this.#world.watch.cancelled(alarmId, view.in_flight);
   }
 
-  async #cancelStubbornly(alarmId: string): Promise<void> {
+  async #cancelUntilAnswered(alarmId: string): Promise<void> {
     for (;;) {
       try {
         return await this.#perform('cancel', alarmId);
@@ -225,7 +223,7 @@ export class Client {
     );
   }
 
-  /** Reaches for somebody else's alarm. */
+  /** Tries to access another owner's alarm. */
   async #intrude(): Promise<void> {
     const other = this.#dice.pick(this.#world.clients);
     const alarm = other === this ? undefined : other.#pick();
@@ -242,13 +240,13 @@ export class Client {
     ] as [string, string, string, string?][]);
     await this.#recorded(
       { op: 'intrude', alarmId: id, action },
-      () => this.#api.ask(method, path, body),
+      () => this.#api.request(method, path, body),
       (text) => ({ answer: 'acknowledged', revealed: text }),
     );
   }
 
-  /** Runs a call and writes down what was asked and what came of it. */
-  async #recorded<T>(operation: Operation, run: () => Promise<T>, told: (value: T) => Answer): Promise<T> {
+  /** Runs a call and logs the request and its outcome. */
+  async #recorded<T>(operation: Operation, run: () => Promise<T>, answerText: (value: T) => Answer): Promise<T> {
     const { trace, recorder } = this.#world;
     const answered = recorder.invoke(this.owner, operation, this.#world.outsideNow());
     const about = 'alarmId' in operation ? operation.alarmId : (operation.key ?? '');
@@ -256,7 +254,7 @@ export class Client {
     let answer: Answer | undefined;
     try {
       const value = await run();
-      answer = told(value);
+      answer = answerText(value);
       return value;
     } catch (error) {
       answer = failedAnswer(error);
@@ -270,7 +268,7 @@ export class Client {
   }
 
   async #view(method: string, path: string, body?: string): Promise<AlarmView | TriggeredAlarm> {
-    return parseJsonObject(await this.#api.ask(method, path, body), RAW_ALARM_FIELDS) as AlarmView | TriggeredAlarm;
+    return parseJsonObject(await this.#api.request(method, path, body), RAW_ALARM_FIELDS) as AlarmView | TriggeredAlarm;
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * Decisions from a seed. Every part of the world has dice of its own, so that one part's throws do not move another's.
+ * Decisions from a seed. Every part of the world has its own dice, so that one part's throws do not change another's.
  */
 import { randomFrom } from '../../support/random/random.ts';
 
@@ -11,11 +11,11 @@ export class Dice {
   constructor(seed: number) {
     this.#seed = seed;
     this.next = randomFrom(seed);
-    // Neighbouring seeds begin alike; a few throws part them.
+    // Neighbouring seeds begin alike; a few throws separate them.
     for (let n = 0; n < 4; n++) this.next();
   }
 
-  /** Dice that depend on this one's seed and a name, and not on what has been thrown. */
+  /** Dice that depend on this one's seed and a name, and not on earlier throws. */
   fork(name: string): Dice {
     let hash = this.#seed ^ 0x9e3779b9;
     for (let index = 0; index < name.length; index++) hash = Math.imul(hash ^ name.charCodeAt(index), 0x01000193);
@@ -31,12 +31,12 @@ export class Dice {
     return least + this.next() * (most - least);
   }
 
-  /** A whole number, both ends possible. */
+  /** A whole number, both ends included. */
   whole(least: number, most: number): number {
     return least + Math.floor(this.next() * (most - least + 1));
   }
 
-  /** Spread over several orders of magnitude: as likely in [1, 10) as in [10, 100). */
+  /** Spread over several orders of magnitude: [1, 10) is as likely as [10, 100). */
   magnitude(least: number, most: number): number {
     return least * (most / least) ** this.next();
   }
@@ -45,7 +45,7 @@ export class Dice {
     return from[Math.floor(this.next() * from.length)]!;
   }
 
-  /** Picks by weight; the weights need not add up to anything. */
+  /** Picks by weight; the weights need no fixed sum. */
   weighted<T extends string>(weights: Readonly<Record<T, number>>): T {
     const entries = Object.entries(weights) as [T, number][];
     let left = this.next() * entries.reduce((sum, [, weight]) => sum + weight, 0);

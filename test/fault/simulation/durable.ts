@@ -1,4 +1,4 @@
-/** What survives every process: the one database of a world, behind the store port. */
+/** The durable state: the one database of a world, behind the store port. It survives every process. */
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,20 +14,20 @@ import { readSqlite } from '../checker/read-sqlite.ts';
 import { auditModel } from './audit.ts';
 import type { Engine } from './scenario.ts';
 
-/** Everything that is kept about alarms. */
+/** All stored data about alarms. */
 export type Contents = { states: AlarmState[]; attempts: Attempt[] };
 
 export type Durable = {
   /** The present store; another one after {@link reopen}. */
   readonly store: AlarmStore;
-  /** Every change that was made to it, in order. */
+  /** Every change of the store, in order. */
   audit(): readonly AuditEntry[];
-  /** The process that owned the database is gone, another one opens it. */
+  /** The database's process has ended, and another one opens the database. */
   reopen(): Promise<void>;
   close(): Promise<void>;
 };
 
-/** Memory that looks like a disk, where there is such a thing: a world's database is not worth a disk's time. */
+/** A file system in memory, where there is one: a world's database needs no durable disk. */
 const MEMORY_DISK = '/dev/shm';
 
 const EVERYTHING = 1_000_000;
@@ -67,12 +67,12 @@ export async function openDurable({ engine, owners, now, clock, log }: DurableOp
   };
 }
 
-/** Reads the alarms of some owners, and what they owe. */
+/** Reads the alarms of some owners, and their pending occurrences. */
 export async function readStates(store: AlarmStore, owners: readonly string[]): Promise<AlarmState[]> {
   return (await Promise.all(owners.map((owner) => store.list(owner, { limit: EVERYTHING })))).flat();
 }
 
-/** Reads all that a store keeps of some owners. */
+/** Reads all stored rows of some owners. */
 export async function readContents(store: AlarmStore, owners: readonly string[]): Promise<Contents> {
   const states = await readStates(store, owners);
   const attempts = await Promise.all(

@@ -1,4 +1,4 @@
-/** What many worlds come to, added up. */
+/** The summed figures of many worlds. */
 import type { Outcome } from './simulate.ts';
 
 export type Figures = {
@@ -9,11 +9,11 @@ export type Figures = {
   deliveries: number;
   turns: number;
   duplicates: number;
-  /** Seeds in which a promise was broken. */
+  /** Seeds with a broken promise. */
   broken: number;
   violations: number;
   faults: Map<string, number>;
-  sights: Map<string, number>;
+  rareEvents: Map<string, number>;
 };
 
 export function noFigures(): Figures {
@@ -28,7 +28,7 @@ export function noFigures(): Figures {
     broken: 0,
     violations: 0,
     faults: new Map(),
-    sights: new Map(),
+    rareEvents: new Map(),
   };
 }
 
@@ -39,8 +39,8 @@ export function add(figures: Figures, outcome: Outcome): void {
   for (const name of SUMS) figures[name] += outcome[name];
   figures.violations += outcome.violations.length;
   if (outcome.violations.length > 0) figures.broken++;
-  for (const [name, counts] of Object.entries({ faults: outcome.faults, sights: outcome.sights })) {
-    const sums = figures[name as 'faults' | 'sights'];
+  for (const [name, counts] of Object.entries({ faults: outcome.faults, rareEvents: outcome.rareEvents })) {
+    const sums = figures[name as 'faults' | 'rareEvents'];
     for (const [what, count] of Object.entries(counts)) sums.set(what, (sums.get(what) ?? 0) + count);
   }
 }
@@ -55,7 +55,7 @@ function linesOf(what: string, counts: ReadonlyMap<string, number>): [string, st
     .map(([name, count]) => [`${what}: ${name}`, whole(count)]);
 }
 
-/** The figures as aligned lines; with the real time that they took, the pace as well. */
+/** The figures as aligned lines; with their real duration, the pace as well. */
 export function summarize(figures: Figures, elapsedMs?: number): string {
   const pace = (figures.seeds * HOUR_MS) / Math.max(elapsedMs ?? 0, 1);
   const lines: [string, string][] = [
@@ -66,7 +66,7 @@ export function summarize(figures: Figures, elapsedMs?: number): string {
     ['deliveries begun', whole(figures.deliveries)],
     ['turns', whole(figures.turns)],
     ['repeated wakes, deduped', whole(figures.duplicates)],
-    ...linesOf('seen', figures.sights),
+    ...linesOf('seen', figures.rareEvents),
     ...linesOf('fault', figures.faults),
     ...(elapsedMs === undefined ? [] : [['seeds per hour', whole(pace)] satisfies [string, string]]),
     ['seeds with violations', whole(figures.broken)],

@@ -1,14 +1,16 @@
-/** What waits for the next turn of the event loop: counted, so that simulated time need not take turns for nothing. */
+/**
+ * Counts callbacks that wait for the next turn of the event loop, so that simulated time takes no unnecessary turns.
+ */
 
 export type Immediates = {
   readonly waiting: number;
   /** Resolves in the next turn. */
   turn(): Promise<void>;
-  /** Puts back what was there. */
+  /** Restores the original function. */
   stopCounting(): void;
 };
 
-/** Counts from now on what anybody puts off with the global `setImmediate`. */
+/** Counts from now on all uses of the global `setImmediate`. */
 export function countImmediates(): Immediates {
   const { setImmediate: set, clearImmediate: clear } = globalThis;
   const waiting = new Set<NodeJS.Immediate>();

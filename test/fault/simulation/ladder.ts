@@ -1,7 +1,4 @@
-/**
- * Whether what failed is tried again when the contract says (docs/contracts.md §2, retry ladder). Knows nothing of the
- * code that decides it.
- */
+/** Checks that retries follow the contract (docs/contracts.md §2, retry ladder). Shares no code with the product. */
 import type { WakeResult } from '../../../src/chronos/dispatch/waker.ts';
 import type { Claim } from '../../../src/chronos/store/store.ts';
 
@@ -16,7 +13,7 @@ type Rung = { attempt: number; from: number; until: number; interrupted: number 
 export class Ladder {
   readonly #rungs = new Map<string, Rung>();
 
-  /** @param finishedAt by the clock of whoever made the attempt */
+  /** @param finishedAt by the clock of the attempt's process */
   failed({ alarm, occurrence }: Claim, result: WakeResult, finishedAt: number): void {
     if (result.outcome === 'delivered') return;
     const failure = occurrence.source === 'trigger' ? occurrence.attempt - 1 : alarm.failureCount;
@@ -34,13 +31,12 @@ export class Ladder {
     });
   }
 
-  /** What is wrong with the instant of an attempt that begins; `undefined` when nothing is, or nothing can be said. */
+  /** The error in the start time of an attempt; `undefined` if there is none, or if it cannot be determined. */
   judge({ fireId, attempt, dueAt }: Claim['occurrence']): string | undefined {
     const rung = this.#rungs.get(fireId);
     if (!rung || rung.attempt !== attempt - 1 || dueAt === null) return undefined;
-    // Where the outcome got lost with its holder, the attempt counts as interrupted, and the next is due as this one
-    // was.
+    // If the outcome was lost with its process, the attempt counts as interrupted, and the next has the same due time.
     if (dueAt === rung.interrupted || (dueAt >= rung.from && dueAt <= rung.until)) return undefined;
-    return `attempt ${attempt} at ${fireId} was due at ${dueAt}, and the ladder has it between ${rung.from} and ${rung.until}`;
+    return `attempt ${attempt} at ${fireId} was due at ${dueAt}, and the ladder requires a time between ${rung.from} and ${rung.until}`;
   }
 }

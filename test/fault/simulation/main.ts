@@ -1,6 +1,6 @@
 /**
- * `npm run simulate`: chronos in simulated worlds, thousands of them. `--seeds N --from S --workers K --minutes M`;
- * `--seed N [--trace]` replays one; `--mutant name` puts a known defect in.
+ * `npm run simulate`: chronos in thousands of simulated worlds. `--seeds N --from S --workers K --minutes M`;
+ * `--seed N [--trace]` replays one; `--mutant name` adds a known defect.
  */
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -14,7 +14,7 @@ const USAGE = `usage: npm run simulate -- [--seeds N] [--from SEED] [--workers K
 mutants: ${Object.keys(MUTANTS).join(' ')}`;
 
 const SHOWN_VIOLATIONS = 5;
-/** Seeds in which something is broken, after which a campaign has shown enough. */
+/** After this number of seeds with violations a campaign stops. */
 const ENOUGH_BROKEN = 20;
 const QUIET_MS = 2_000;
 
@@ -42,7 +42,7 @@ function readArguments() {
   }
 }
 
-/** A number from the command line, whole unless told. */
+/** A number from the command line, whole by default. */
 function numberOf(text: string, least: number, isFit: (number: number) => boolean = Number.isSafeInteger): number {
   const number = text.trim() === '' ? Number.NaN : Number(text);
   return isFit(number) && number >= least ? number : refuse();
@@ -84,7 +84,7 @@ async function campaign(): Promise<void> {
   const figures = noFigures();
   const began = performance.now();
   const stopping = new AbortController();
-  // The worlds under way are lived to their end, so that nothing of them is left on the disk.
+  // Running worlds run to their end, so that none of their files remain on disk.
   process.once('SIGINT', () => stopping.abort());
   const isScreen = process.stdout.isTTY;
   const clear = () => isScreen && process.stdout.write('\r\u001b[2K');

@@ -1,6 +1,6 @@
 /**
- * What befalls a world until it is healed: processes that die, stop and drain, outages, jumping clocks, machines that
- * fall ill.
+ * The faults of a world until it is healed: processes that die, stop and drain, outages, jumping clocks, failing
+ * machines.
  */
 
 import type { Dice } from './dice.ts';
@@ -15,10 +15,10 @@ const HOUR = 3_600 * SECOND;
 export class Misfortunes {
   readonly #world: World;
   readonly #dice: Dice;
-  #over = false;
-  /** Waits for the next claim, or for the next delivery that begins: the moments around them are the delicate ones. */
+  #hasEnded = false;
+  /** Waits for the next claim, or for the next delivery that begins: faults near them are the most critical. */
   #ambush: { at: 'claim' | 'begin'; strike: (replica: Replica) => void } | undefined;
-  /** How far the wall clock of a single machine is from where it would be; and how far it was, either way. */
+  /** Current offset of a single machine's wall clock, and its largest offset in either direction. */
   #jumpedMs = 0;
   #furthestBackMs = 0;
   #furthestAheadMs = 0;
@@ -28,7 +28,7 @@ export class Misfortunes {
     this.#dice = world.dice.fork('misfortunes');
   }
 
-  /** How far apart two readings of the database's clock can have been at one instant. */
+  /** Largest difference between two readings of the database's clock at one moment. */
   get jumpSpanMs(): number {
     return this.#furthestAheadMs - this.#furthestBackMs;
   }
@@ -40,9 +40,9 @@ export class Misfortunes {
       const replica = replicas.find(({ machine }) => machine === process.machine);
       if (ambush?.at !== at || !replica) return;
       this.#ambush = undefined;
-      // Sometimes before the claim's answer is there, sometimes before the wake's.
+      // Sometimes before the claim's answer arrives, sometimes before the wake's.
       timeline.after(this.#dice.magnitude(0.01, 300), () => {
-        if (!this.#over) ambush.strike(replica);
+        if (!this.#hasEnded) ambush.strike(replica);
       });
     };
     watch.onClaim = (process) => spring('claim', process);
@@ -52,16 +52,16 @@ export class Misfortunes {
     }
   }
 
-  /** Nothing befalls anybody any more, and what was broken is mended. */
+  /** Ends all faults and repairs what is broken. */
   async end(): Promise<void> {
-    this.#over = true;
+    this.#hasEnded = true;
     const { weather, router, replicas, trace } = this.#world;
     trace.note('world', 'is healed');
     weather.clear();
     router.heal();
     for (const replica of replicas) {
       if (replica.isStopped) replica.resume();
-      // Its service manager's patience is over.
+      // Its service manager's timeout has passed.
       if (replica.isDraining) replica.crash();
       if (!replica.isUp) await this.#start(replica);
     }
@@ -71,13 +71,13 @@ export class Misfortunes {
     const { scenario, weather } = this.#world;
     for (;;) {
       await this.#world.pause(-Math.log(1 - this.#dice.next()) * scenario.everyMs[kind]);
-      if (this.#over) return;
-      if (this.#befall(kind)) weather.count(kind);
+      if (this.#hasEnded) return;
+      if (this.#schedule(kind)) weather.count(kind);
     }
   }
 
-  /** Says whether anything came of it. */
-  #befall(kind: Misfortune): boolean {
+  /** Returns whether it had an effect. */
+  #schedule(kind: Misfortune): boolean {
     switch (kind) {
       case 'crash':
         return this.#now((replica) => this.#crash(replica));
@@ -138,8 +138,8 @@ export class Misfortunes {
 
   #outage(): boolean {
     const { weather, replicas, timeline, trace } = this.#world;
-    const everybody = this.#dice.chance(0.5);
-    const hit = replicas.flatMap((_, index) => (everybody || this.#dice.chance(0.5) ? [index] : []));
+    const all = this.#dice.chance(0.5);
+    const hit = replicas.flatMap((_, index) => (all || this.#dice.chance(0.5) ? [index] : []));
     const kind = this.#dice.pick(['refused', 'refused', 'hung', 'lost'] as const);
     weather.begin({ kind, replicas: new Set(hit) });
     trace.note('store', `outage (${kind})`, hit.join(' '));
@@ -150,11 +150,11 @@ export class Misfortunes {
     return hit.length > 0;
   }
 
-  /** Up to an hour either way. */
+  /** Up to an hour, forward or back. */
   #jump(): boolean {
     const replica = this.#dice.pick(this.#world.replicas);
     const size = this.#dice.chance(0.5) ? HOUR : Math.round(this.#dice.magnitude(SECOND, HOUR));
-    // One machine's clock must not wander off for good: the world would have to wait until it is back.
+    // One machine's clock must not drift without limit: the world would have to wait until it is back.
     const ms = this.#jumpedMs > 0 || (this.#jumpedMs === 0 && this.#dice.chance(0.5)) ? -size : size;
     replica.machine.jump(ms);
     this.#world.trace.note('clock', 'jumps', `${ms}`);
@@ -191,7 +191,7 @@ export class Misfortunes {
     if (!replica.isUp) await this.#start(replica);
   }
 
-  /** A new process; where the old one owned the database, the new one opens it anew. */
+  /** A new process; it reopens the database if the old process owned it. */
   async #start(replica: Replica): Promise<void> {
     const { scenario, durable, timeline } = this.#world;
     if (scenario.mode === 'single') await timeline.during(durable.reopen());

@@ -1,21 +1,21 @@
-/** A defect put in on purpose. */
+/** A defect added on purpose. */
 import type { AlarmState, Transition } from '../../../src/chronos/alarm/alarm.ts';
 import type { Waker } from '../../../src/chronos/dispatch/waker.ts';
 import type { AlarmStore } from '../../../src/chronos/store/store.ts';
 import type { Scenario } from './scenario.ts';
 
 export type Mutant = {
-  /** What is wrong. */
+  /** Description of the defect. */
   defect: string;
   /** Breaks the store as one process sees it. */
   store?: (store: AlarmStore) => AlarmStore;
-  /** Breaks the database that all share. */
+  /** Breaks the database that all processes share. */
   durable?: (store: AlarmStore) => AlarmStore;
-  /** Breaks the way to the router. */
+  /** Breaks the connection to the router. */
   waker?: (waker: Waker) => Waker;
   /** Agents forget the fire ids that they have accepted. */
   forgetful?: boolean;
-  /** In which worlds it can show at all; in most, unless told. */
+  /** The worlds in which it can show; most worlds by default. */
   shows?: (scenario: Scenario) => boolean;
 };
 
@@ -25,7 +25,7 @@ export function replacing(store: AlarmStore, operations: (real: AlarmStore) => P
   return new Proxy(store, { get: (target, name: keyof AlarmStore) => replaced[name] ?? target[name] });
 }
 
-/** Whether a transition cancels what it is given. */
+/** Whether a transition cancels its alarm. */
 export function cancels(before: AlarmState, transition: Transition): boolean {
   return before.alarm.status !== 'cancelled' && transition(before).alarm.status === 'cancelled';
 }

@@ -4,12 +4,9 @@ import { MUTANTS } from './mutants.ts';
 import { drawScenario } from './scenario.ts';
 import { simulate } from './simulate.ts';
 
-/**
- * A defect that does not show in so many worlds in which it can show at all would not be found by looking a little
- * longer.
- */
+/** Maximum number of suitable worlds without a finding: a longer search would not help. */
 const PATIENCE = 40;
-/** Worlds that are over soon, each with the defects that show there: it is the first one that these live in. */
+/** Short worlds, each with the defects that it shows first. */
 const SHORT: Readonly<Record<number, readonly string[]>> = {
   19: ['wedged-series'],
   20: ['ignores-fence', 'delivers-failures'],
@@ -35,7 +32,7 @@ function* seeds(defect: string): Generator<number> {
 
 describe('a simulation finds', () => {
   const { stackTraceLimit } = Error;
-  // A tenth of the time would go into the stacks of errors that are meant to be.
+  // Without this, a tenth of the time goes into the stacks of expected errors.
   before(() => {
     Error.stackTraceLimit = 0;
   });
@@ -45,13 +42,13 @@ describe('a simulation finds', () => {
 
   for (const [name, mutant] of Object.entries(MUTANTS)) {
     test(`${name}: ${mutant.defect}`, async (t) => {
-      let lived = 0;
+      let runs = 0;
       for (const seed of seeds(name)) {
         if (mutant.shows && !mutant.shows(drawScenario(seed))) continue;
-        if (++lived > PATIENCE) break;
+        if (++runs > PATIENCE) break;
         const { violations } = await simulate({ seed, mutant });
         if (violations.length === 0) continue;
-        t.diagnostic(`world ${lived}, seed ${seed}: ${violations[0]}`);
+        t.diagnostic(`world ${runs}, seed ${seed}: ${violations[0]}`);
         return;
       }
       assert.fail(`not found in ${PATIENCE} worlds`);

@@ -1,6 +1,6 @@
 /**
- * Defects put in on purpose, to see that a simulation finds them: each must come to light within a few dozen seeds
- * (`mutants.test.ts`). `npm run simulate -- --mutant NAME` lets one loose.
+ * Defects added on purpose, to prove that the simulation finds them: each must be found within a few dozen seeds
+ * (`mutants.test.ts`). `npm run simulate -- --mutant NAME` activates one.
  */
 import type { Mutant } from './mutant.ts';
 import { SETTLEMENT_MUTANTS } from './settlement-mutants.ts';

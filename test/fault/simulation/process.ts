@@ -1,19 +1,19 @@
-/** A machine with its clocks, and the processes that live and die on it. */
+/** A machine with its clocks, and the processes that run on it. */
 import type { CancelTimer, Clock } from '../../../src/kit/clock/clock.ts';
 import type { Dice } from './dice.ts';
 import type { Timeline } from './timeline.ts';
 
-/** What a machine's clocks show. Its crystal drives both; its wall clock can be put forward and back. */
+/** The clocks of a machine. Its crystal drives both; its wall clock can be set forward and back. */
 export class Machine {
   readonly #timeline: Timeline;
   readonly #start: number;
-  /** How much faster the crystal is than time, as a share. */
+  /** Drift of the crystal, as a share. */
   readonly drift: number;
   #wallOffset: number;
-  /** What the wall clock showed before it jumped. */
+  /** The reading of the wall clock before its last jump. */
   readonly #jumps: { at: number; wall: number }[] = [];
 
-  /** @param start the instant, epoch ms, at which the world begins */
+  /** @param start the start time of the world, epoch ms */
   constructor(timeline: Timeline, { start, skewMs, drift }: { start: number; skewMs: number; drift: number }) {
     this.#timeline = timeline;
     this.#start = start;
@@ -21,7 +21,7 @@ export class Machine {
     this.drift = drift;
   }
 
-  /** Epoch ms, not yet cut to whole ones. */
+  /** Epoch ms with fractions. */
   wall(): number {
     return this.#start + this.#wallOffset + this.monotonic();
   }
@@ -35,10 +35,7 @@ export class Machine {
     this.#wallOffset += ms;
   }
 
-  /**
-   * The latest that the wall clock has shown within some time, which is more than it shows now when it has been put
-   * back since.
-   */
+  /** The latest reading of the wall clock within some time: larger than the current one if it was set back since. */
   latestWall(withinMs: number): number {
     const since = this.#timeline.now - withinMs;
     return Math.max(this.wall(), ...this.#jumps.filter(({ at }) => at >= since).map(({ wall }) => wall));
@@ -48,8 +45,8 @@ export class Machine {
 type State = 'running' | 'stopped' | 'dead';
 
 /**
- * One process from its start to its end. Everything from outside (a timer, an answer, a request) reaches it through
- * {@link deliver}: while it is stopped (SIGSTOP) that waits, once it is dead it is gone.
+ * One process from its start to its end. Every external event (a timer, an answer, a request) reaches it through
+ * {@link deliver}. Events wait while it is stopped (SIGSTOP), and are lost once it is dead.
  */
 export class Process {
   readonly name: string;
@@ -74,7 +71,7 @@ export class Process {
     return this.#state === 'stopped';
   }
 
-  /** Something reaches the process. */
+  /** An event reaches the process. */
   deliver(what: () => void): void {
     if (this.#state === 'running') what();
     else if (this.#state === 'stopped') this.#waiting.push(what);
@@ -84,7 +81,7 @@ export class Process {
     if (this.#state === 'running') this.#state = 'stopped';
   }
 
-  /** Goes on; what has come meanwhile arrives now, one after the other. */
+  /** Continues; waiting events arrive now, one after the other. */
   resume(): void {
     if (this.#state !== 'stopped') return;
     this.#state = 'running';

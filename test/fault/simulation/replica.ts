@@ -1,7 +1,6 @@
 /**
  * One chronosd of the simulation: the real dispatcher, the real routes and the real comparison of clocks, wired as the
- * daemon wires them, with a simulated store, router and network around. It can be killed, stopped, drained and started
- * again.
+ * daemon wires them. Store, router and network are simulated. It can be killed, stopped, drained and restarted.
  */
 import { Hono } from 'hono';
 import { Dispatcher } from '../../../src/chronos/dispatch/dispatcher.ts';
@@ -25,21 +24,21 @@ import { PRINCIPAL_SECRET, type World } from './world.ts';
 export type ApiRequest = { method: string; path: string; principal: string; body?: string | undefined };
 export type ApiAnswer = { status: number; text: string };
 
-/** How long the router may take over one wake, and a drain over what is under way (as in the daemon). */
+/** Time limits of the router for one wake, and of a drain for running work (as in the daemon). */
 const WAKE_TIMEOUT_MS = 60_000;
 const DRAIN_MS = 10_000;
-/** How often a draining process looks whether its requests are answered. */
+/** Polling interval of a draining process for the end of its requests. */
 const REQUESTS_MS = 100;
-/** A drained process is watched for this long before it ends: it must not touch anything any more. */
-const AFTERGLOW_MS = 5_000;
+/** A drained process is observed for this long before it ends: it must not act any more. */
+const OBSERVED_AFTER_DRAIN_MS = 5_000;
 
-/** One life of a replica. */
-type Life = {
+/** One process of a replica. */
+type ProcessRun = {
   process: Process;
-  /** There once the store has been opened. */
+  /** Set once the store is open. */
   served?: { app: HttpApp; dispatcher: Dispatcher; store: AlarmStore; closeClock: () => Promise<void> };
   draining: boolean;
-  /** What ends the requests under way should the process die. */
+  /** Aborts the running requests if the process dies. */
   requests: Set<() => void>;
 };
 
@@ -50,7 +49,7 @@ export class Replica {
   readonly #index: number;
   readonly plan: ReplicaPlan;
   readonly machine: Machine;
-  #life: Life | undefined;
+  #life: ProcessRun | undefined;
   #lives = 0;
 
   constructor(world: World, index: number, plan: ReplicaPlan) {
@@ -61,7 +60,7 @@ export class Replica {
     this.machine = new Machine(timeline, { start: scenario.start, skewMs: plan.skewMs, drift: plan.drift });
   }
 
-  /** Whether there is a process, be it stopped or draining. */
+  /** Whether there is a process, including a stopped or draining one. */
   get isUp(): boolean {
     return this.#life !== undefined && !this.#life.process.isDead;
   }
@@ -80,7 +79,7 @@ export class Replica {
     const { timeline, dice, trace } = this.#world;
     const name = `chronosd-${this.#index}.${this.#lives}`;
     const process = new Process(name, this.machine, timeline, dice.fork(name));
-    const life: Life = { process, draining: false, requests: new Set() };
+    const life: ProcessRun = { process, draining: false, requests: new Set() };
     this.#life = life;
     trace.note(name, 'starts');
     this.#open(life).catch((error: Error) => this.#world.watch.violation(`${name} could not start: ${error.message}`));
@@ -103,7 +102,7 @@ export class Replica {
   /** SIGCONT. */
   resume(): void {
     this.#life?.process.resume();
-    this.#world.trace.note(this.#life?.process.name ?? '', 'goes on');
+    this.#world.trace.note(this.#life?.process.name ?? '', 'continues');
   }
 
   /** SIGTERM. */
@@ -115,7 +114,7 @@ export class Replica {
     life.process.deliver(() => void this.#drain(life));
   }
 
-  /** Another replica says that something is due. */
+  /** Another replica reports that an occurrence is due. */
   hint(dueAt: number): void {
     const life = this.#life;
     if (this.plan.dispatch) life?.process.deliver(() => life.served?.dispatcher.notifyDue(dueAt));
@@ -147,19 +146,19 @@ export class Replica {
     });
   }
 
-  async #serve({ served, draining }: Life, { method, path, principal, body }: ApiRequest): Promise<ApiAnswer> {
+  async #serve({ served, draining }: ProcessRun, { method, path, principal, body }: ApiRequest): Promise<ApiAnswer> {
     if (!served || draining) return { status: 503, text: '' };
     const headers: Record<string, string> = { [PRINCIPAL_HEADER]: principal };
     const response = await served.app.fetch(
       new Request(`http://chronosd${path}`, { method, headers }),
-      // In place of the server's own reading of the body, which needs a socket.
+      // Replaces the server's reading of the body, which needs a socket.
       { body: body === undefined ? EMPTY : Buffer.from(body) } as unknown as HttpEnv['Bindings'],
     );
     // Reading a stream takes turns of the event loop.
     return { status: response.status, text: await this.#world.timeline.during(response.text()) };
   }
 
-  async #open(life: Life): Promise<void> {
+  async #open(life: ProcessRun): Promise<void> {
     const { process } = life;
     const { scenario, log, weather, dice, timeline, router, watch, mutant, databaseNow } = this.#world;
     const link = linkStore({
@@ -262,8 +261,8 @@ export class Replica {
     return app;
   }
 
-  /** As the daemon closes: stops taking work, finishes what is under way, then lets go of the store. */
-  async #drain(life: Life): Promise<void> {
+  /** Closes like the daemon: stops claiming, finishes running work, then closes the store. */
+  async #drain(life: ProcessRun): Promise<void> {
     const { process, served } = life;
     if (!served) return this.#end(life);
     const { watch, timeline } = this.#world;
@@ -272,13 +271,13 @@ export class Replica {
     while (life.requests.size > 0) await wait(process.clock, REQUESTS_MS);
     await served.store.close();
     await served.closeClock();
-    await wait(process.clock, AFTERGLOW_MS);
+    await wait(process.clock, OBSERVED_AFTER_DRAIN_MS);
     this.#world.trace.note(process.name, 'has drained', (timeline.now - began).toFixed(0));
     if (served.dispatcher.inFlight > 0) watch.violation(`${process.name} has drained and still delivers`);
     this.#end(life);
   }
 
-  #end(life: Life): void {
+  #end(life: ProcessRun): void {
     life.process.kill();
     this.#world.watch.died(life.process);
     for (const lost of [...life.requests]) lost();

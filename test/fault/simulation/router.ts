@@ -1,6 +1,6 @@
 /**
- * The receiving end: a router with the agents' machines behind it. An agent keeps the fire id of every turn it accepts,
- * as Neo does; its machine is in a condition that decides what becomes of a wake.
+ * The receiver: a router with the agents' machines behind it. An agent stores the fire id of every turn it accepts, as
+ * Neo does. The condition of its machine decides the outcome of a wake.
  */
 
 import { parseJsonObject } from '../../../src/wire/json.ts';
@@ -16,7 +16,7 @@ import type { Weather } from './weather.ts';
 /** An answer of the router. */
 export type Reply = { status: number; retryAfterSeconds?: number | undefined };
 
-/** What the sender of a wake gets to see: an answer, or a connection that ends without one. */
+/** The sender's result of a wake: an answer, or a connection that ends without one. */
 export type Answering = { reply(reply: Reply): void; reset(): void };
 
 export type RouterOptions = {
@@ -27,7 +27,7 @@ export type RouterOptions = {
   recorder: ReceiverRecorder;
   /** The clock of the receiver's log, epoch ms. */
   now: () => number;
-  /** Whether agents recognise a fire id that they know. They do; a mutant forgets. */
+  /** Whether agents recognise a known fire id. They do; a mutant forgets. */
   dedupes: boolean;
 };
 
@@ -37,9 +37,9 @@ export class Router {
   readonly #options: RouterOptions;
   readonly #conditions = new Map<string, Condition>();
   readonly #accepted = new Set<string>();
-  /** What ends the wakes that take their time, should the machines recover. */
+  /** Ends delayed wakes if the machines recover. */
   readonly #lingering = new Set<() => void>();
-  /** Nobody can reach the router itself. */
+  /** The router itself cannot be reached. */
   isDown = false;
   turns = 0;
   duplicates = 0;
@@ -61,7 +61,7 @@ export class Router {
     return !this.isDown && this.conditionOf(owner) !== 'unreachable';
   }
 
-  /** Everybody is well again, and nothing hangs any more. */
+  /** All machines are healthy again, and no wake hangs. */
   heal(): void {
     this.isDown = false;
     this.#conditions.clear();
@@ -88,7 +88,7 @@ export class Router {
       now(),
     );
     const accept = () => {
-      // The router's own client may repeat what it has sent to a machine.
+      // The router's own client may repeat its request to a machine.
       if (dice.chance(0.03)) this.#later(dice.magnitude(1, 3_000), () => this.#accept(wake));
       return this.#accept(wake);
     };
@@ -108,7 +108,7 @@ export class Router {
         return;
       case 'failing':
         this.#linger(dice.magnitude(0.3, 40_000), () => {
-          // The turn may have been accepted although its acceptance did not get through.
+          // The turn may have been accepted although the acceptance was lost.
           if (dice.chance(0.2)) {
             answered(accept(), now());
             answering.reply({ status: 502 });
@@ -133,7 +133,7 @@ export class Router {
     }
   }
 
-  /** As {@link #later}, or when everybody has recovered. */
+  /** Like {@link #later}, or when all machines have recovered. */
   #linger(delayMs: number, what: () => void): void {
     const finish = () => {
       if (this.#lingering.delete(finish)) what();
@@ -146,7 +146,7 @@ export class Router {
     this.#options.timeline.after(delayMs, what);
   }
 
-  /** The agent takes the turn, unless it has it; 202 or 200. */
+  /** The agent accepts the turn, or recognises it; 202 or 200. */
   #accept(wake: Wake): number {
     const { trace, weather, dedupes, recorder, now } = this.#options;
     if (this.#accepted.has(wake.fire_id)) {

@@ -1,41 +1,41 @@
-/** What kind of world a seed makes: its size, its configuration, and what goes wrong in it how often. */
+/** The kind of world of a seed: its size, its configuration, its faults and their frequency. */
 import type { DefinitionLimits } from '../../../src/chronos/alarm/definition.ts';
 import type { DispatcherConfig } from '../../../src/chronos/dispatch/dispatcher.ts';
 import { Dice } from './dice.ts';
 
 /**
- * `single`: one chronosd that owns its database and goes by its machine's wall clock, as on SQLite. `fleet`: replicas
- * that share a database and go by its clock, as on PostgreSQL.
+ * `single`: one chronosd that owns its database and uses its machine's wall clock, as on SQLite. `fleet`: replicas that
+ * share a database and use its clock, as on PostgreSQL.
  */
 export type Mode = 'single' | 'fleet';
 
-/** What the durable state lives in: the port's model, or a real SQLite file. */
+/** Storage of the durable state: the port's model, or a real SQLite file. */
 export type Engine = 'model' | 'sqlite';
 
 export type ReplicaPlan = {
   api: boolean;
   dispatch: boolean;
-  /** How far its wall clock is off at the start. */
+  /** Initial offset of its wall clock. */
   skewMs: number;
-  /** How much faster its crystal is than the database's, as a share. */
+  /** Drift of its crystal relative to the database's, as a share. */
   drift: number;
 };
 
-/** How likely each operation of the store fails, and how. */
+/** Probability and kind of failure of each store operation. */
 export type StoreFaults = {
-  /** It says no, and did nothing. */
+  /** The store refuses, and does nothing. */
   refused: number;
-  /** It was carried out, and the answer got lost. */
+  /** The operation was carried out, and the answer was lost. */
   lost: number;
-  /** It was carried out some time after its caller had been told that it failed. */
+  /** The operation was carried out some time after its caller got an error. */
   late: number;
-  /** Nobody answers until the caller gives up; it may have been carried out. */
+  /** No answer until the caller gives up; the operation may have been carried out. */
   hung: number;
-  /** Answers that take long, but come. */
+  /** Slow answers. */
   slow: number;
 };
 
-/** What an agent's machine does with wakes while it is in this condition. */
+/** How an agent's machine treats wakes in this condition. */
 export const CONDITIONS = ['well', 'slow', 'busy', 'failing', 'gone', 'unreachable', 'lossy', 'hanging'] as const;
 export type Condition = (typeof CONDITIONS)[number];
 
@@ -43,26 +43,26 @@ export type Scenario = {
   seed: number;
   mode: Mode;
   engine: Engine;
-  /** The instant at which the world begins, epoch ms. */
+  /** The start time of the world, epoch ms. */
   start: number;
-  /** For how long clients act and things go wrong. */
+  /** How long clients act and faults occur. */
   troubleMs: number;
   replicas: readonly ReplicaPlan[];
-  /** Whether replicas tell each other of what was created. */
+  /** Whether replicas notify each other of created alarms. */
   hints: boolean;
   config: DispatcherConfig;
   limits: DefinitionLimits & { maxActiveAlarms: number };
   owners: readonly string[];
   /** Mean time between two actions of one owner. */
   actionEveryMs: number;
-  /** Neither the store nor a process fails here: nothing excuses a delay or a repetition. */
+  /** Neither the store nor a process fails here: delays and repetitions have no excuse. */
   calm: boolean;
   store: StoreFaults;
-  /** How often, on average, each misfortune comes; infinite where it does not. */
+  /** Mean interval of each fault; infinite where it does not occur. */
   everyMs: Readonly<Record<Misfortune, number>>;
-  /** Requests of clients, and answers to them, that get lost. */
+  /** Share of lost requests of clients, and of lost answers. */
   lostRequests: number;
-  /** Which conditions the agents' machines get into, by weight. */
+  /** The possible conditions of the agents' machines, by weight. */
   conditions: Readonly<Record<Condition, number>>;
 };
 
@@ -73,7 +73,7 @@ const MINUTE = 60_000;
 
 const NO_FAULTS: StoreFaults = { refused: 0, lost: 0, late: 0, hung: 0, slow: 0 };
 
-/** Starts from which interesting wall times are minutes away, beside plain ones. */
+/** Start times minutes before a clock change, and ordinary ones. */
 const STARTS = [
   Date.UTC(2026, 5, 15, 8, 10, 0, 123),
   // Clocks go forward in Europe at 01:00 UTC, in America at 07:00 and 10:00; and back.
@@ -85,13 +85,13 @@ const STARTS = [
   Date.UTC(2028, 1, 28, 23, 55),
 ];
 
-/** Decides about one world. */
+/** Chooses the parameters of one world. */
 export function drawScenario(seed: number): Scenario {
   const dice = new Dice(seed).fork('scenario');
   const mode: Mode = dice.chance(0.35) ? 'single' : 'fleet';
   const engine: Engine = dice.chance(0.25) ? 'sqlite' : 'model';
   const calm = dice.chance(0.2);
-  /** Each kind of trouble is left out of about half the worlds, so that others are seen alone. */
+  /** Each kind of fault is absent from about half the worlds, so that others occur alone. */
   const sometimes = (probability: number, draw: () => number, otherwise: number) => {
     const value = draw();
     return !calm && dice.chance(probability) ? value : otherwise;
@@ -100,7 +100,7 @@ export function drawScenario(seed: number): Scenario {
   const faults = (): StoreFaults => ({
     refused: sometimes(0.5, () => dice.magnitude(0.002, 0.1), 0),
     lost: sometimes(0.5, () => dice.magnitude(0.002, 0.1), 0),
-    // Of an operation inside a process nothing is left when it has failed.
+    // With an in-process store, a failed operation has no later effect.
     late: mode === 'fleet' ? sometimes(0.4, () => dice.magnitude(0.001, 0.03), 0) : 0,
     hung: sometimes(0.4, () => dice.magnitude(0.001, 0.02), 0),
     slow: sometimes(0.5, () => dice.magnitude(0.005, 0.2), 0),

@@ -1,10 +1,10 @@
-/** Defects in what an outcome does to its alarm. */
+/** Defects in the effect of an outcome on its alarm. */
 import { type AlarmState, type Occurrence, scheduledOccurrence } from '../../../src/chronos/alarm/alarm.ts';
 import type { AlarmStore } from '../../../src/chronos/store/store.ts';
 import { fireIdOf } from '../../../src/wire/fire-id.ts';
 import { type Mutant, replacing } from './mutant.ts';
 
-/** A store that does something to what completions settle. */
+/** A store that changes the settlement of completions. */
 function settling(store: AlarmStore, change: (before: AlarmState, after: AlarmState) => AlarmState): AlarmStore {
   return replacing(store, (real) => ({
     complete: (completions) =>
@@ -44,7 +44,7 @@ export const SETTLEMENT_MUTANTS = {
       ),
   },
   'endless-ladder': {
-    defect: 'failures are not counted, so nothing is ever given up',
+    defect: 'failures are not counted, so no alarm is ever given up',
     durable: (store) =>
       settling(store, (before, after) => ({
         ...after,
@@ -52,7 +52,7 @@ export const SETTLEMENT_MUTANTS = {
       })),
   },
   'drifting-series': {
-    defect: 'each occurrence of a series comes a millisecond later than it should',
+    defect: 'each occurrence of a series comes a millisecond too late',
     durable: (store) =>
       settling(store, (before, after) => {
         const earlier = scheduledOccurrence(before)?.fireId;
@@ -62,7 +62,7 @@ export const SETTLEMENT_MUTANTS = {
       }),
   },
   'wedged-series': {
-    defect: 'now and then a series moves on without anything owed next',
+    defect: 'sometimes a series continues without a next occurrence',
     durable: (store) => {
       let moves = 0;
       return settling(store, (before, after) =>
@@ -73,11 +73,11 @@ export const SETTLEMENT_MUTANTS = {
     },
   },
   'silent-misses': {
-    defect: 'after downtime a series does not say how many of its occurrences it passed over',
+    defect: 'after downtime a series does not report the number of skipped occurrences',
     durable: (store) => settling(store, (_, after) => withOccurrences(after, (one) => ({ ...one, missedCount: 0 }))),
   },
   hasty: {
-    defect: 'what was refused is tried again at once',
+    defect: 'a refused wake is tried again at once',
     durable: (store) =>
       settling(store, (before, after) =>
         withOccurrences(after, (one) => {

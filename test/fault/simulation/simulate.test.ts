@@ -6,10 +6,10 @@ import { drawScenario } from './scenario.ts';
 import { simulate } from './simulate.ts';
 
 const BATCHES = 4;
-/** `npm run simulate` goes through as many as one likes. */
+/** `npm run simulate` runs any number of seeds. */
 const SEEDS_IN_BATCH = rounds(6, 50);
 
-/** What must have come about in so many worlds, or they are too tame to show anything. */
+/** Events that must occur in this number of worlds; otherwise the worlds are too tame to show anything. */
 const RARITIES = [
   'alarm given up',
   'alarm left paused',
@@ -22,10 +22,10 @@ const RARITIES = [
   'series caught up',
 ];
 
-describe('chronos keeps its promises in worlds that break in every way there is', () => {
+describe('chronos keeps its promises in worlds with every kind of fault', () => {
   const figures = noFigures();
   const { stackTraceLimit } = Error;
-  // A tenth of the time would go into the stacks of errors that are meant to be.
+  // Without this, a tenth of the time goes into the stacks of expected errors.
   before(() => {
     Error.stackTraceLimit = 0;
   });
@@ -48,16 +48,16 @@ describe('chronos keeps its promises in worlds that break in every way there is'
     });
   }
 
-  test('what is rare has come about in some of them', (t) => {
+  test('rare events have occurred in some of them', (t) => {
     t.diagnostic(summarize(figures));
-    const unseen = RARITIES.filter((what) => !figures.sights.get(what));
+    const unseen = RARITIES.filter((what) => !figures.rareEvents.get(what));
     assert.deepEqual(unseen, []);
   });
 });
 
 test('a seed makes the same world every time, event for event', async () => {
   const worlds = new Set<string>();
-  // From here on, one of each kind that is over soon comes early.
+  // From this seed on, one short world of each kind comes early.
   for (let seed = 36; worlds.size < 4; seed++) {
     const { mode, engine } = drawScenario(seed);
     if (worlds.has(`${mode} ${engine}`)) continue;

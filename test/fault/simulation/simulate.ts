@@ -1,4 +1,4 @@
-/** Lets one world live: trouble, healing, the end of everything owed, and the verdict. */
+/** Runs one world: faults, healing, the end of every occurrence, and the verdict. */
 import { INTERRUPTED } from '../../../src/chronos/alarm/settlement.ts';
 import { type Contents, readContents } from './durable.ts';
 import { Misfortunes } from './misfortune.ts';
@@ -14,7 +14,7 @@ export type Outcome = {
   seed: number;
   /** Every sentence is a broken promise. */
   violations: string[];
-  /** Stands for everything that happened: the same for every run of the seed. */
+  /** A hash of all events: the same for every run of the seed. */
   digest: string;
   scenario: Scenario;
   simulatedMs: number;
@@ -22,15 +22,15 @@ export type Outcome = {
   alarms: number;
   deliveries: number;
   turns: number;
-  /** Wakes of an occurrence whose turn had been accepted before. */
+  /** Repeated wakes of an occurrence whose turn was accepted. */
   duplicates: number;
-  /** How often each thing has gone wrong. */
+  /** Number of faults of each kind. */
   faults: Record<string, number>;
-  /** How often something rare came about. */
-  sights: Record<string, number>;
+  /** Number of rare events of each kind. */
+  rareEvents: Record<string, number>;
 };
 
-/** A drain may take its limit and what it needs to give up, and is watched for some seconds more. */
+/** A drain may take its limit and the time to give up, and is observed for some more seconds. */
 const CLOSE_MS = 20_000;
 
 /** Runs one seed from the beginning of its world to the verdict. */
@@ -77,15 +77,15 @@ export async function simulate({ seed, mutant, onLine }: SimulationOptions): Pro
       turns: router.turns,
       duplicates: router.duplicates,
       faults: Object.fromEntries(weather.counts),
-      sights: { ...Object.fromEntries(watch.sights), ...sightsOf(contents) },
+      rareEvents: { ...Object.fromEntries(watch.rareEvents), ...rareEventsIn(contents) },
     };
   } finally {
     await world.durable.close();
   }
 }
 
-/** What can be seen in the end of what came about. */
-function sightsOf({ states, attempts }: Contents): Record<string, number> {
+/** Rare events that the final state shows. */
+function rareEventsIn({ states, attempts }: Contents): Record<string, number> {
   const count = (among: readonly unknown[]) => among.length;
   const made = (outcome: string) => count(attempts.filter((attempt) => attempt.outcome === outcome));
   return {

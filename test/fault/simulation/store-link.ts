@@ -1,6 +1,6 @@
 /**
- * One process's way to the database: the store port over a network that delays, refuses, and loses answers. Only the
- * port's own failures come out of it (`unavailable`), at the moments at which they can.
+ * One process's connection to the database: the store port over a network that delays, refuses, and loses answers. It
+ * throws only the port's own failures (`unavailable`), at the moments at which they can occur.
  */
 import type { Transition } from '../../../src/chronos/alarm/alarm.ts';
 import type { AlarmStore, Claim, CreateResult } from '../../../src/chronos/store/store.ts';
@@ -14,15 +14,15 @@ import type { Fate, Weather } from './weather.ts';
 
 export type StoreLinkOptions = {
   process: Process;
-  /** Which replica the process belongs to. */
+  /** The replica of the process. */
   replica: number;
-  /** The database as it is at the moment of a call. */
+  /** The database at the moment of a call. */
   durable: () => AlarmStore;
-  /** The database lives inside this process: what it has not begun when it dies is never done. */
+  /** The database is inside this process: operations that have not started when it dies are never done. */
   inside: boolean;
-  /** What the process takes for the database's time. */
+  /** The process's estimate of the database's time. */
   now: () => number;
-  /** What it is, or was a moment ago, whichever is later. */
+  /** The current or a recent estimate, the later of the two. */
   latestDatabaseNow: () => number;
   timeline: Timeline;
   weather: Weather;
@@ -33,14 +33,14 @@ export type StoreLinkOptions = {
 
 export type StoreLink = {
   store: AlarmStore;
-  /** Asks the database something that is no operation of the port; it fails as one does. */
+  /** A query that is no operation of the port; it fails like one. */
   ask<T>(question: () => T): Promise<T>;
 };
 
 type Operation = (...parameters: unknown[]) => Promise<unknown>;
 type Outcome = { value: unknown } | { error: unknown };
 
-const WHY: Record<Fate['kind'], string> = {
+const FAILURE_TEXTS: Record<Fate['kind'], string> = {
   answered: '',
   refused: 'the database refused the connection',
   lost: 'the connection was lost before the answer',
@@ -49,7 +49,7 @@ const WHY: Record<Fate['kind'], string> = {
 };
 
 /**
- * The port as one process sees it. Nothing of a process reaches the database, or comes back from it, after its death.
+ * The port as one process sees it. After its death, no call of a process reaches the database, and no answer returns.
  */
 export function linkStore(options: StoreLinkOptions): StoreLink {
   const { process, replica, durable, inside, timeline, weather, trace, watch, dice } = options;
@@ -65,7 +65,7 @@ export function linkStore(options: StoreLinkOptions): StoreLink {
   };
 
   const travel = (name: string, operation: () => Promise<unknown>): Promise<unknown> => {
-    // A dead process may still have code running here; nobody waits for it any more.
+    // A dead process may still have running code here; its result is not used.
     if (process.isDead) return new Promise(() => {});
     const carryOut = async (): Promise<Outcome> => {
       try {
@@ -76,7 +76,7 @@ export function linkStore(options: StoreLinkOptions): StoreLink {
       }
     };
     const fate = weather.fate(replica);
-    /** Whether a request that left before its process died still gets there. */
+    /** Whether a request that left before its process died still arrives. */
     const survives = !inside && dice.chance(0.5);
     return new Promise((resolve, reject) => {
       const back = (outcome: Outcome) =>
@@ -85,7 +85,7 @@ export function linkStore(options: StoreLinkOptions): StoreLink {
         );
       const there = async () => {
         if (process.isDead && !survives) return;
-        const failed: Outcome = { error: new ReveilleError('unavailable', WHY[fate.kind]) };
+        const failed: Outcome = { error: new ReveilleError('unavailable', FAILURE_TEXTS[fate.kind]) };
         if (fate.kind !== 'answered') trace.note(process.name, `store ${name} will be`, fate.kind);
         switch (fate.kind) {
           case 'answered':
@@ -118,8 +118,8 @@ export function linkStore(options: StoreLinkOptions): StoreLink {
     watch.clockShown(options.now());
     return travel(name, async () => {
       const value = await operate(name, parameters);
-      if (name === 'complete' && (value as string[]).includes('lost_lease')) watch.saw('lease lost');
-      if (name === 'create') watch.saw(`create: ${(value as CreateResult).result.replace('_', ' ')}`);
+      if (name === 'complete' && (value as string[]).includes('lost_lease')) watch.countEvent('lease lost');
+      if (name === 'create') watch.countEvent(`create: ${(value as CreateResult).result.replace('_', ' ')}`);
       if (name === 'claim') for (const claim of value as Claim[]) watch.claimed(process, claim, askedAt);
       return value;
     });
@@ -127,7 +127,7 @@ export function linkStore(options: StoreLinkOptions): StoreLink {
 
   const store = new Proxy({} as AlarmStore, {
     get(_, name: keyof AlarmStore | 'then') {
-      // A promise that resolves with this store must not take it for another promise.
+      // A promise that resolves with this store must not treat it as another promise.
       if (name === 'then') return undefined;
       if (name === 'now') return options.now;
       if (name === 'close')
@@ -140,7 +140,7 @@ export function linkStore(options: StoreLinkOptions): StoreLink {
   return { store, ask: <T>(question: () => T) => travel('ask', async () => question()) as Promise<T> };
 }
 
-/** Some databases run a transition more than once, and keep what came of the last time. */
+/** Some databases run a transition more than once, and use the last result. */
 function twice(transition: Transition): Transition {
   return (state) => {
     transition(state);
@@ -160,7 +160,7 @@ function rehearsed(name: keyof AlarmStore, parameters: unknown[]): unknown[] {
   return parameters;
 }
 
-/** What an answer was, in few words that tell two of them apart. */
+/** A short text that distinguishes answers. */
 function summaryOf(value: unknown): string {
   if (value === undefined || value === null) return '-';
   if (value instanceof Set) return `{${[...value].join(' ')}}`;

@@ -1,9 +1,9 @@
-/** Defects of the store, and of whoever uses it. */
+/** Defects of the store, and of its callers. */
 import type { AlarmState } from '../../../src/chronos/alarm/alarm.ts';
 import type { AlarmStore, Claim, Completion } from '../../../src/chronos/store/store.ts';
 import { cancels, type Mutant, replacing } from './mutant.ts';
 
-/** Does an operation on behalf of whoever owns the alarm. */
+/** Runs an operation in the name of the alarm's owner. */
 function asOwner(
   store: AlarmStore,
   operations: (real: AlarmStore, ownerOf: (id: string) => string | undefined) => Partial<AlarmStore>,
@@ -20,8 +20,8 @@ function asOwner(
 
 export const STORE_MUTANTS = {
   'ignores-fence': {
-    defect: 'an outcome is stored whoever holds the occurrence by now',
-    // It takes somebody who stood still for longer than a lease while another took over.
+    defect: 'an outcome is stored without a check of the lease',
+    // It needs a process that is stopped for longer than a lease while another took over.
     shows: ({ replicas, everyMs }) => replicas.length > 1 && Number.isFinite(everyMs.stop),
     durable: (store) =>
       replacing(store, (real) => ({
@@ -36,7 +36,7 @@ export const STORE_MUTANTS = {
       })),
   },
   'claims-twice': {
-    defect: 'now and then a claim hands out what the claim before it has handed out',
+    defect: 'sometimes a claim returns the result of the claim before it',
     durable: (store) => {
       let last: Claim[] = [];
       return replacing(store, (real) => ({
@@ -50,13 +50,13 @@ export const STORE_MUTANTS = {
     },
   },
   'never-renews': {
-    defect: 'leases are said to be renewed, and are not',
+    defect: 'leases are reported as renewed, and are not',
     // Elsewhere a lease may be lost for good reasons.
     shows: ({ calm, conditions }) => calm && conditions.slow > 0,
     store: (store) => replacing(store, () => ({ renew: async (keys) => new Set(keys.map(({ fireId }) => fireId)) })),
   },
   'keeps-leases': {
-    defect: 'a lease that ran out is not ended',
+    defect: 'an expired lease is not ended',
     durable: (store) => replacing(store, (real) => ({ renew: (keys) => real.renew(keys, Number.MAX_SAFE_INTEGER) })),
   },
   'early-by-one': {
@@ -71,11 +71,11 @@ export const STORE_MUTANTS = {
       })),
   },
   'fast-clock': {
-    defect: 'the process takes the database for 40 ms further than it is',
+    defect: "the process's estimate of the database's time is 40 ms ahead",
     store: (store) => replacing(store, (real) => ({ now: () => real.now() + 40 })),
   },
   'forgets-cancel': {
-    defect: 'a cancelled alarm goes on owing what it owed',
+    defect: 'a cancelled alarm keeps its pending occurrence',
     durable: (store) =>
       replacing(store, (real) => ({
         update: (owner, id, transition) =>
@@ -117,7 +117,7 @@ export const STORE_MUTANTS = {
       })),
   },
   'loses-outcomes': {
-    defect: 'one batch of outcomes in ten is said to be stored, and is not',
+    defect: 'one batch of outcomes in ten is reported as stored, and is not',
     durable: (store) => {
       let batches = 0;
       return replacing(store, (real) => ({
@@ -127,7 +127,7 @@ export const STORE_MUTANTS = {
     },
   },
   'delivers-failures': {
-    defect: 'an outcome that nobody knows is recorded as delivered',
+    defect: 'an unknown outcome is recorded as delivered',
     store: (store) =>
       replacing(store, (real) => ({
         complete: (completions) =>
@@ -141,18 +141,18 @@ export const STORE_MUTANTS = {
       })),
   },
   'shows-strangers': {
-    defect: 'an alarm is shown to whoever knows its id',
+    defect: "every caller who knows an alarm's id can read it",
     durable: (store) => asOwner(store, (real, ownerOf) => ({ get: (owner, id) => real.get(ownerOf(id) ?? owner, id) })),
   },
   'obeys-strangers': {
-    defect: 'an alarm is changed by whoever knows its id',
+    defect: "every caller who knows an alarm's id can change it",
     durable: (store) =>
       asOwner(store, (real, ownerOf) => ({
         update: (owner, id, transition) => real.update(ownerOf(id) ?? owner, id, transition),
       })),
   },
   'unfair-claims': {
-    defect: 'one owner may take every place there is',
+    defect: 'one owner may take all delivery slots',
     store: (store) =>
       replacing(store, (real) => ({
         claim: (request) => real.claim({ ...request, perOwner: request.limit, inFlight: new Map() }),
@@ -160,7 +160,7 @@ export const STORE_MUTANTS = {
       })),
   },
   sleepy: {
-    defect: 'what is due is looked at 25 s later',
+    defect: 'due occurrences are claimed 25 s late',
     store: (store) =>
       replacing(store, (real) => ({
         nextDueAt: async (saturated) => {
@@ -170,7 +170,7 @@ export const STORE_MUTANTS = {
       })),
   },
   'trims-messages': {
-    defect: "the agent's words lose the spaces at their end",
+    defect: "the agent's text loses the spaces at its end",
     durable: (store) =>
       replacing(store, (real) => ({
         create: (entry, limits) =>
@@ -178,7 +178,7 @@ export const STORE_MUTANTS = {
       })),
   },
   'stale-writes': {
-    defect: 'a change of an alarm is computed on a state that may be outdated by the time it is written',
+    defect: 'a change of an alarm is computed on a state that may be outdated when it is written',
     durable: (store) => {
       const remembered = new Map<string, AlarmState>();
       return replacing(store, (real) => ({

@@ -11,7 +11,7 @@ function machineOn(timeline: Timeline, drift = 0): Machine {
 }
 
 describe('simulated time', () => {
-  test('events run in the order of their instants, and in the order of asking where these are equal', async () => {
+  test('events run in the order of their times, and in the order of scheduling at equal times', async () => {
     const timeline = new Timeline();
     const seen: string[] = [];
     for (const [at, name] of [
@@ -27,7 +27,7 @@ describe('simulated time', () => {
     assert.equal(timeline.now, 25);
   });
 
-  test('what an event sets off comes to its end before time goes on', async () => {
+  test('the consequences of an event end before time continues', async () => {
     const timeline = new Timeline();
     const seen: number[] = [];
     timeline.after(10, async () => {
@@ -49,7 +49,7 @@ describe('simulated time', () => {
     assert.equal(timeline.events, 0);
   });
 
-  test('a world that goes round in circles is stopped', async () => {
+  test('an endless loop in a world is stopped', async () => {
     const timeline = new Timeline();
     const again = () => void timeline.after(0, again);
     again();
@@ -58,7 +58,7 @@ describe('simulated time', () => {
 });
 
 describe('a simulated process', () => {
-  test('gets what came while it was stopped when it goes on, timers included', async () => {
+  test('gets the events of its stopped time when it continues, timers included', async () => {
     const timeline = new Timeline();
     const process = new Process('p', machineOn(timeline), timeline, new Dice(1));
     const seen: number[] = [];
@@ -72,7 +72,7 @@ describe('a simulated process', () => {
     assert.deepEqual(seen, [-1, 100]);
   });
 
-  test('does nothing any more once it is dead', async () => {
+  test('does nothing once it is dead', async () => {
     const timeline = new Timeline();
     const process = new Process('p', machineOn(timeline), timeline, new Dice(1));
     process.clock.after(10, () => assert.fail('it is dead'));
@@ -81,7 +81,7 @@ describe('a simulated process', () => {
     await timeline.runUntil(100);
   });
 
-  test('a machine whose crystal is fast has fast clocks; a jump moves the wall clock alone', async () => {
+  test('a machine with a fast crystal has fast clocks; a jump moves only the wall clock', async () => {
     const timeline = new Timeline();
     const machine = machineOn(timeline, 0.01);
     await timeline.runUntil(1000);

@@ -1,16 +1,16 @@
 /**
- * Simulated time. A queue of events in the order of their instants: time stands still while what an event sets off runs
- * to its end, then jumps to the next one. Nothing here waits for real time.
+ * Simulated time. A queue of events in the order of their times. Time stops while the consequences of an event run to
+ * their end, then jumps to the next event. Nothing here waits for real time.
  */
 import type { CancelTimer } from '../../../src/kit/clock/clock.ts';
 import { countImmediates, type Immediates } from './immediates.ts';
 
 type Entry = { at: number; order: number; run: (() => void) | undefined };
 
-/** Resolves when every promise that is settled, and all that follows from it, has been dealt with. */
+/** Resolves when every settled promise, and all its consequences, were processed. */
 const settled = () => new Promise<void>((resolve) => process.nextTick(resolve));
 
-/** So many events at one instant are a part that goes round in circles. */
+/** This number of events at one time means an endless loop. */
 const MOST_AT_ONCE = 100_000;
 
 export class Timeline {
@@ -21,19 +21,17 @@ export class Timeline {
   #working = 0;
   #events = 0;
 
-  /** Milliseconds since the world began, as no clock in it shows them. */
+  /** Milliseconds since the world began; no clock of the world shows them. */
   get now(): number {
     return this.#now;
   }
 
-  /** How many events there have been. */
+  /** Number of events so far. */
   get events(): number {
     return this.#events;
   }
 
-  /**
-   * Runs `run` in so many milliseconds; what is due at the same instant runs in the order in which it was asked for.
-   */
+  /** Schedules `run` in so many milliseconds; events of the same time run in the order of scheduling. */
   after(delayMs: number, run: () => void): CancelTimer {
     const entry: Entry = { at: this.#now + Math.max(delayMs, 0), order: this.#order++, run };
     this.#push(entry);
@@ -42,7 +40,7 @@ export class Timeline {
     };
   }
 
-  /** Holds time until a promise has settled that real work settles, such as a database's. */
+  /** Stops time until a promise has settled that depends on real work, such as a database's. */
   async during<T>(work: Promise<T>): Promise<T> {
     this.#working++;
     try {
@@ -52,11 +50,11 @@ export class Timeline {
     }
   }
 
-  /** Lets time pass until an instant. */
+  /** Lets time pass until the given time. */
   async runUntil(instant: number): Promise<void> {
     const immediates = countImmediates();
     try {
-      // What was put off before the counting began.
+      // Callbacks from before the counting began.
       await immediates.turn();
       await this.#rest(immediates);
       await this.#pass(instant, immediates);
@@ -82,7 +80,7 @@ export class Timeline {
     }
   }
 
-  /** Lets everything come to its end that needs no time to pass. */
+  /** Runs everything to its end that needs no time. */
   async #rest(immediates: Immediates): Promise<void> {
     for (;;) {
       await settled();

@@ -1,6 +1,6 @@
-/** What happened, line by line, and a running hash over it: two runs of one seed must agree in it. */
+/** All events, line by line, and a running hash over them: two runs of one seed must have the same hash. */
 
-/** FNV-1a, 32 bits, over two differently started lanes. */
+/** FNV-1a, 32 bits, over two states with different initial values. */
 const PRIME = 0x01000193;
 
 export class Trace {
@@ -15,7 +15,7 @@ export class Trace {
     this.#onLine = onLine;
   }
 
-  /** Writes down one event: who, what, and what else there is to say. */
+  /** Records one event: who, what, and details. */
   note(who: string, what: string, more = ''): void {
     const line = `${this.#now().toFixed(3).padStart(12)} ${who} ${what}${more && ` ${more}`}`;
     for (let index = 0; index < line.length; index++) {
@@ -26,13 +26,13 @@ export class Trace {
     this.#onLine?.(line);
   }
 
-  /** Something for whoever reads along that is no part of what happened. */
+  /** A remark for the reader of the trace, not part of the hash. */
   aside(text: string): void {
     this.#onLine?.(text);
   }
 
-  /** 16 hex digits that stand for everything noted so far. */
+  /** 16 hex digits: the hash of all events so far. */
   get digest(): string {
-    return [this.#one, this.#other].map((lane) => (lane >>> 0).toString(16).padStart(8, '0')).join('');
+    return [this.#one, this.#other].map((state) => (state >>> 0).toString(16).padStart(8, '0')).join('');
   }
 }

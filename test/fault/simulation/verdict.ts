@@ -1,4 +1,4 @@
-/** The world's three logs, put before the checker. */
+/** Passes the world's three logs to the checker. */
 import { foldClient, foldReceiver } from '../checker/fold.ts';
 import type { History } from '../checker/history.ts';
 import { judge } from '../checker/judge.ts';
@@ -6,15 +6,15 @@ import type { Contents } from './durable.ts';
 import { OVERDUE_LIMIT_MS } from './watch.ts';
 import type { World } from './world.ts';
 
-/** A log is written down to the millisecond. */
+/** A log has a resolution of one millisecond. */
 const ROUNDING_MS = 1;
 const SWEEP_MS = 5_000;
 
 /**
- * What the checker finds wrong.
+ * The checker's violations.
  *
- * @param healedAt the database's time since when nothing has been broken
- * @param jumpMs how far the database's clock has jumped in all
+ * @param healedAt the database's time of the last fault's end
+ * @param jumpMs sum of the jumps of the database's clock
  */
 export function judgeWorld(
   { scenario, clientLines, receiverLines, durable, watch, databaseNow }: World,

@@ -2,7 +2,7 @@
 import type { Deferral, WakeResult, Waker } from '../../../src/chronos/dispatch/waker.ts';
 import type { Mutant } from './mutant.ts';
 
-/** A waker that does something to results. */
+/** A waker that changes results. */
 function resulting(waker: Waker, change: (result: WakeResult) => WakeResult): Waker {
   const changed = (result: WakeResult | Deferral) => (result.outcome === 'held' ? result : change(result));
   return { wake: async (claim) => changed(await waker.wake(claim)), close: () => waker.close() };
@@ -11,7 +11,7 @@ function resulting(waker: Waker, change: (result: WakeResult) => WakeResult): Wa
 export const WAKER_MUTANTS = {
   'one-at-a-time': {
     defect: 'a wake waits for the one before it',
-    // Where something else fails too, a delay has an excuse.
+    // Where other parts fail too, a delay has an excuse.
     shows: ({ calm, conditions, config }) =>
       calm && conditions.slow + conditions.hanging > 0 && config.concurrency >= 64,
     waker(waker) {
@@ -27,7 +27,7 @@ export const WAKER_MUTANTS = {
     },
   },
   'ignores-gone': {
-    defect: 'who says that it is gone for good is asked again',
+    defect: 'a target that reported that it is gone for good gets another wake',
     waker: (waker) =>
       resulting(waker, (result) => (result.outcome === 'failed' ? { ...result, final: false } : result)),
   },

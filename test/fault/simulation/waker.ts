@@ -1,4 +1,4 @@
-/** One process's way to the router: the waker over a network that refuses, delays and loses. */
+/** One process's connection to the router: the waker over a network that refuses, delays and loses messages. */
 import { wakeBody } from '../../../src/chronos/dispatch/http-waker.ts';
 import type { WakeResult, Waker } from '../../../src/chronos/dispatch/waker.ts';
 import type { Claim } from '../../../src/chronos/store/store.ts';
@@ -15,7 +15,7 @@ export type SimulatedWakerOptions = {
   weather: Weather;
   dice: Dice;
   timeoutMs: number;
-  /** Some requests and answers get lost. */
+  /** Some requests and answers are lost. */
   lossy: boolean;
   onBegin: (claim: Claim) => void;
   onEnd: (claim: Claim, result: WakeResult) => void;
@@ -26,7 +26,7 @@ const RESET: WakeResult = { outcome: 'unknown', httpStatus: null, error: 'the co
 const TIMED_OUT: WakeResult = { outcome: 'unknown', httpStatus: null, error: 'the router did not answer in time' };
 const REFUSED: WakeResult = { outcome: 'failed', httpStatus: null, error: 'connection refused', final: false };
 
-/** What the HTTP waker makes of an answer. */
+/** The HTTP waker's result for an answer. */
 function resultOf({ status, retryAfterSeconds }: Reply): WakeResult {
   if (status < 300) return { outcome: 'delivered', httpStatus: status };
   return {

@@ -1,6 +1,6 @@
 /**
- * The simulation's own eye on what a history cannot show: the true order of events across clocks, which claim a
- * delivery rests on, and how long anybody waits.
+ * Checks that need more than a history: the true order of events across clocks, the claim behind a delivery, and the
+ * waiting times.
  */
 import type { AlarmState } from '../../../src/chronos/alarm/alarm.ts';
 import type { WakeResult } from '../../../src/chronos/dispatch/waker.ts';
@@ -11,9 +11,9 @@ import type { Scenario } from './scenario.ts';
 import type { Timeline } from './timeline.ts';
 import type { Trace } from './trace.ts';
 
-/** Promise 5: after a crash or a partition heals, everything overdue is on its way within this time. */
+/** Promise 5: after a crash or a partition heals, every overdue occurrence is claimed within this time. */
 export const OVERDUE_LIMIT_MS = 20_000;
-/** Where nothing but agents misbehaves, a user whose machine is well waits no longer than this. */
+/** Where only agents fail, a user with a healthy machine waits no longer than this. */
 const NEIGHBOUR_LIMIT_MS = 2_000;
 
 type Delivery = { process: Process; owner: string; alarmId: string; fireId: string };
@@ -23,33 +23,33 @@ export type WatchOptions = {
   scenario: Scenario;
   timeline: Timeline;
   trace: Trace;
-  /** The database's clock, epoch ms, not cut to whole ones. */
+  /** The database's clock, epoch ms with fractions. */
   databaseNow: () => number;
 };
 
 export class Watch {
   readonly violations: string[] = [];
-  /** Called when something has been claimed for a process, and when it begins a delivery. */
+  /** Called when a process gets a claim, and when it begins a delivery. */
   onClaim: ((process: Process) => void) | undefined;
   onBegin: ((process: Process) => void) | undefined;
   readonly #options: WatchOptions;
-  /** By fire id and fence: the database's time at which the claim was asked for, and when it was handed out. */
+  /** By fire id and fence: the database's times of the claim's request and of its result. */
   readonly #claims = new Map<string, { askedAt: number; at: number }>();
   readonly #begun = new Set<string>();
   readonly #underWay = new Set<Delivery>();
   readonly #cancels = new Map<string, Cancel>();
-  /** Owners whose machine has not been well all along. */
+  /** Owners whose machine was not healthy all the time. */
   readonly #unwell = new Set<string>();
   readonly #excused = new Set<string>();
   readonly #anew = new Set<string>();
   readonly #delivered = new Set<string>();
   readonly #ladder = new Ladder();
-  /** How often something rare came about that ought to come about in some worlds. */
-  readonly sights = new Map<string, number>();
+  /** Number of rare events that should occur in some worlds. */
+  readonly rareEvents = new Map<string, number>();
   deliveries = 0;
-  /** The longest that anything was begun after it was due. */
+  /** The largest lateness of a delivery's start. */
   latestMs = 0;
-  /** By how much any process's idea of the database's time was off. */
+  /** The largest error of a process's estimate of the database's time. */
   clockErrorMs = 0;
 
   constructor(options: WatchOptions) {
@@ -61,8 +61,8 @@ export class Watch {
     this.#options.trace.note('watch', 'VIOLATION', sentence);
   }
 
-  saw(what: string): void {
-    this.sights.set(what, (this.sights.get(what) ?? 0) + 1);
+  countEvent(what: string): void {
+    this.rareEvents.set(what, (this.rareEvents.get(what) ?? 0) + 1);
   }
 
   unwell(owner: string): void {
@@ -70,39 +70,36 @@ export class Watch {
   }
 
   /**
-   * The owner does something to an alarm: what it is owed may be in the past from the beginning.
+   * The owner acts on an alarm: its pending occurrence may be in the past from the beginning.
    *
-   * @param anew its schedule may begin anew, and come to instants again that a clock which was put back has in store
-   *   once more
+   * @param anew its schedule may restart, and repeat times after the clock was set back
    */
   excuse(alarmId: string, anew: boolean): void {
     this.#excused.add(alarmId);
     if (anew) this.#anew.add(alarmId);
   }
 
-  /** @param askedAt the latest that the database's clock showed when the claim was asked for, or a moment before */
+  /** @param askedAt the latest reading of the database's clock at the claim's request, or a moment before */
   claimed(process: Process, { occurrence: { alarmId, fireId, fence } }: Claim, askedAt: number): void {
     const name = `${fireId}#${fence}`;
     if (this.#claims.has(name) && !this.#anew.has(alarmId))
-      this.violation(`${fireId} was handed out twice under fence ${fence}`);
+      this.violation(`${fireId} was claimed twice under fence ${fence}`);
     this.#claims.set(name, { askedAt, at: this.#options.timeline.now });
     this.onClaim?.(process);
   }
 
-  /** A client has been told that an alarm is cancelled. */
+  /** A client got the acknowledgement of a cancel. */
   cancelled(alarmId: string, inFlight: boolean): void {
-    if (inFlight) this.saw('cancel that met a delivery');
+    if (inFlight) this.countEvent('cancel that met a delivery');
     if (!this.#cancels.has(alarmId)) this.#cancels.set(alarmId, { at: this.#options.timeline.now, inFlight });
   }
 
-  /** @param shown what a process takes for the database's time */
+  /** @param shown a process's estimate of the database's time */
   clockShown(shown: number): void {
     this.clockErrorMs = Math.max(this.clockErrorMs, Math.abs(this.#options.databaseNow() - shown));
   }
 
-  /**
-   * @param toleranceMs by how much the process's clock may have run ahead of the database's since they were compared
-   */
+  /** @param toleranceMs how far the process's clock may have run ahead of the database's since their comparison */
   begun(process: Process, { alarm, occurrence }: Claim, toleranceMs: number): void {
     const { owner, id: alarmId } = alarm;
     const { fireId, fence } = occurrence;
@@ -112,9 +109,9 @@ export class Watch {
       this.violation(`${fireId} was begun twice under fence ${fence}`);
     this.#begun.add(name);
     const claim = this.#claims.get(name);
-    // The wall clock of a single machine may have been put back since the claim.
+    // The wall clock of a single machine may have been set back since the claim.
     const now = Math.max(this.#options.databaseNow(), claim?.askedAt ?? 0) + toleranceMs;
-    // Once begun on time it may be tried again, also where the clock has been put back to before its instant.
+    // After a punctual start it may be tried again, also where the clock was set back to before its due time.
     const due = Math.max(occurrence.dueAt ?? 0, occurrence.attempt === 1 ? occurrence.scheduledFor : 0);
     if (now < due) this.violation(`${fireId} was begun ${due - now} ms early`);
     const cancel = this.#cancels.get(alarmId);
@@ -135,27 +132,27 @@ export class Watch {
   ended(process: Process, claim: Claim, result: WakeResult, finishedAt: number): void {
     const { occurrence } = claim;
     this.#ladder.failed(claim, result, finishedAt);
-    // Nothing can keep this outcome from being stored.
+    // No fault can prevent the storage of this outcome.
     if (this.#options.scenario.calm && result.outcome === 'delivered') this.#delivered.add(occurrence.fireId);
     for (const delivery of this.#underWay)
       if (delivery.process === process && delivery.fireId === occurrence.fireId) this.#underWay.delete(delivery);
   }
 
-  /** A process died; nothing of it is under way any more. */
+  /** A process died; none of its work is running any more. */
   died(process: Process): void {
     for (const delivery of this.#underWay) if (delivery.process === process) this.#underWay.delete(delivery);
   }
 
-  /** What must hold of what is kept whenever one looks. */
+  /** Invariants of the stored data at every moment. */
   checkStates(states: readonly AlarmState[]): void {
     for (const { alarm, occurrences } of states) {
       const owed = occurrences.find(({ source }) => source === 'schedule');
       if (alarm.status === 'active' && (!owed || owed.dueAt === null))
-        this.violation(`${alarm.id} is active, and its schedule owes nothing`);
+        this.violation(`${alarm.id} is active, and its schedule has no pending occurrence`);
       if (alarm.status === 'paused' && owed && owed.dueAt !== null)
-        this.violation(`${alarm.id} is paused, and ${owed.fireId} is to be tried`);
+        this.violation(`${alarm.id} is paused, and ${owed.fireId} is still pending`);
       for (const { fireId, dueAt } of alarm.status === 'cancelled' ? occurrences : [])
-        if (dueAt !== null) this.violation(`${alarm.id} is cancelled, and ${fireId} is to be tried`);
+        if (dueAt !== null) this.violation(`${alarm.id} is cancelled, and ${fireId} is still pending`);
     }
   }
 
@@ -168,10 +165,12 @@ export class Watch {
     if (!this.#options.scenario.calm) return;
     const other = [...this.#underWay].find((delivery) => delivery.fireId === fireId);
     if (other)
-      this.violation(`${fireId} was begun by ${process.name} while ${other.process.name}, alive and well, delivers it`);
+      this.violation(
+        `${fireId} was begun by ${process.name} while ${other.process.name}, which is running, delivers it`,
+      );
   }
 
-  /** Where only agents misbehave, those whose machine is well are served as if nothing were wrong. */
+  /** Where only agents fail, users with a healthy machine are served without delay. */
   #checkNeighbours(
     claim: { askedAt: number } | undefined,
     { alarmId, dueAt, attempt }: Claim['occurrence'],
@@ -181,8 +180,9 @@ export class Watch {
     if (attempt > 1 || !claim || dueAt === null) return;
     const lateMs = this.#options.databaseNow() - dueAt;
     this.latestMs = Math.max(this.latestMs, lateMs);
-    const room = config.concurrency > owners.length * config.userConcurrency;
-    if (!calm || !room || this.#unwell.has(owner) || this.#excused.has(alarmId) || lateMs <= NEIGHBOUR_LIMIT_MS) return;
-    this.violation(`${owner}, whose machine is well, waited ${Math.round(lateMs)} ms for a delivery`);
+    const freeSlots = config.concurrency > owners.length * config.userConcurrency;
+    if (!calm || !freeSlots || this.#unwell.has(owner) || this.#excused.has(alarmId) || lateMs <= NEIGHBOUR_LIMIT_MS)
+      return;
+    this.violation(`${owner}, whose machine is healthy, waited ${Math.round(lateMs)} ms for a delivery`);
   }
 }

@@ -1,20 +1,20 @@
-/** What goes wrong at present, for everybody who must know; and what has gone wrong so far, counted. */
+/** The current faults, shared by all parts of a world, and the counts of past faults. */
 import type { Dice } from './dice.ts';
 import type { StoreFaults } from './scenario.ts';
 
-/** How one operation of the store goes. */
+/** The result of one store operation. */
 export type Fate = {
-  /** `late`: carried out `lateMs` after its caller was told that it failed. */
+  /** `late`: carried out `lateMs` after its caller got an error. */
   kind: 'answered' | 'refused' | 'lost' | 'late' | 'hung';
-  /** On the way there, and back. */
+  /** Request and answer. */
   thereMs: number;
   backMs: number;
   lateMs: number;
 };
 
-/** How long nobody answers before the caller gives up: a statement's time limit and what comes on top. */
+/** Waiting time without an answer before the caller gives up: a statement's time limit plus overhead. */
 const PATIENCE_MS = { least: 5_000, most: 15_000 };
-/** The server works on a statement for this long at most after its caller has gone. */
+/** The server continues a statement for at most this time after its caller has gone. */
 const LATE_MS = 5_000;
 
 export type Outage = { kind: 'refused' | 'hung' | 'lost'; replicas: ReadonlySet<number> };
@@ -24,10 +24,10 @@ export class Weather {
   #faults: StoreFaults;
   #lostRequests: number;
   #outage: Outage | undefined;
-  /** How often each thing has gone wrong. */
+  /** Number of faults of each kind. */
   readonly counts = new Map<string, number>();
 
-  /** @param lostRequests the share of clients' requests, and of the answers to them, that get lost */
+  /** @param lostRequests the share of lost requests of clients, and of lost answers to them */
   constructor(dice: Dice, faults: StoreFaults, lostRequests: number) {
     this.#dice = dice;
     this.#faults = faults;
@@ -38,7 +38,7 @@ export class Weather {
     this.counts.set(what, (this.counts.get(what) ?? 0) + 1);
   }
 
-  /** From now on the store cannot be reached by some replicas. */
+  /** From now on some replicas cannot reach the store. */
   begin(outage: Outage): void {
     this.#outage = outage;
   }
@@ -47,26 +47,26 @@ export class Weather {
     this.#outage = undefined;
   }
 
-  /** Nothing of the store fails any more. */
+  /** No store operation fails any more. */
   clear(): void {
     this.#outage = undefined;
     this.#faults = { refused: 0, lost: 0, late: 0, hung: 0, slow: 0 };
     this.#lostRequests = 0;
   }
 
-  /** Whether a client's next request, or the answer to it, gets lost. */
+  /** Whether a client's next request, or the answer to it, is lost. */
   losesRequest(): boolean {
     const loses = this.#dice.chance(this.#lostRequests);
     if (loses) this.count('request or answer lost');
     return loses;
   }
 
-  /** How long something takes through the network, one way. */
+  /** Network delay, one way. */
   tripMs(): number {
     return this.#dice.magnitude(0.05, this.#dice.chance(this.#lostRequests) ? 2_000 : 5);
   }
 
-  /** How the next operation of a replica goes. */
+  /** The result of a replica's next operation. */
   fate(replica: number): Fate {
     const dice = this.#dice;
     const fate: Fate = { kind: 'answered', thereMs: 0, backMs: 0, lateMs: 0 };
@@ -76,7 +76,7 @@ export class Weather {
     const slow = dice.chance(this.#faults.slow);
     if (slow) this.count('store slow');
     const trip = () => (slow ? dice.magnitude(20, 4_000) : dice.magnitude(0.05, 3));
-    // In half of all cases one of the ways takes no time, which saves an event.
+    // In half of all cases one of the directions takes no time, which saves an event.
     if (slow || dice.chance(0.5)) fate.thereMs = trip();
     fate.backMs = trip();
     if (fate.kind === 'hung') fate.backMs = dice.between(PATIENCE_MS.least, PATIENCE_MS.most);

@@ -1,15 +1,15 @@
-/** One thread of a campaign: lives through one seed after the other. */
+/** One thread of a campaign: runs one seed after the other. */
 import { parentPort, workerData } from 'node:worker_threads';
 import { MUTANTS } from './mutants.ts';
 import { type Outcome, simulate } from './simulate.ts';
 
 export type WorkerData = { mutant: string | undefined };
-/** What a thread sends back for each seed it gets. */
+/** A thread's message for each seed. */
 export type Report = { outcome: Outcome } | { seed: number; error: string };
 
 const { mutant } = workerData as WorkerData;
 
-// A tenth of the time would go into stacks that nobody reads; a replay has them.
+// Without this, a tenth of the time goes into unused stacks; a replay has them.
 Error.stackTraceLimit = 0;
 
 parentPort!.on('message', async (seed: number) => {

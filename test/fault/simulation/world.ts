@@ -1,4 +1,4 @@
-/** One simulated world from a seed: what there is in it. `simulate.ts` lets it run. */
+/** The parts of one simulated world, made from a seed. `simulate.ts` runs it. */
 
 import { type Logger, pino } from 'pino';
 import { v7 } from 'uuid';
@@ -19,9 +19,10 @@ import { Weather } from './weather.ts';
 export const PRINCIPAL_SECRET = 'the secret of a simulated house';
 
 /**
- * From a look at the clock to what is done because of it there may be a stop, and a store that does not answer in time.
+ * A process may be stopped between reading the clock and acting on it, or wait for a store that does not answer in
+ * time.
  */
-const LOOK_TO_ACT_MS = 150_000;
+const READ_TO_ACT_MS = 150_000;
 
 export type WorldOptions = {
   scenario: Scenario;
@@ -30,8 +31,8 @@ export type WorldOptions = {
   onLine?: ((line: string) => void) | undefined;
 };
 
-/** What the log says when the store is away. Any other error is a defect. */
-const FORESEEN = /could not be read; trying again|could not be stored; trying again/;
+/** The log's message when the store is unavailable. Any other error is a defect. */
+const FORESEEN = /could not be read; retrying|could not be stored; retrying/;
 
 export class World {
   readonly scenario: Scenario;
@@ -53,11 +54,11 @@ export class World {
   readonly #idDice: Dice;
 
   static async open(options: WorldOptions): Promise<World> {
-    // The database is there before the world is.
+    // The database exists before the world.
     let world: World | undefined;
     const log = pino({ level: 'error', base: null, timestamp: false }, { write: (line) => world?.logged(line) });
     const { engine, owners, start } = options.scenario;
-    // SQLite asks the clock for nothing but when its schema was made.
+    // SQLite uses the clock only when its schema is created.
     const clock = { now: () => start, monotonic: () => 0, after: () => () => {} };
     const durable = await openDurable({ engine, owners, now: () => world?.databaseNow() ?? start, clock, log });
     world = new World(options, durable, log);
@@ -89,20 +90,23 @@ export class World {
     this.clients = scenario.owners.map((owner) => new Client(this, owner));
   }
 
-  /** The database's clock, epoch ms, not cut to whole ones. A single chronosd goes by its machine's wall clock. */
+  /** The database's clock, epoch ms with fractions. A single chronosd uses its machine's wall clock. */
   readonly databaseNow = (): number =>
     this.scenario.mode === 'single' ? this.replicas[0]!.machine.wall() : this.outsideNow();
 
-  /** The latest that the database's clock has shown since somebody who acts on it now can have looked. */
+  /**
+   * The latest reading of the database's clock since the earliest moment at which a currently acting process can have
+   * read it.
+   */
   readonly latestDatabaseNow = (): number =>
-    this.scenario.mode === 'single' ? this.replicas[0]!.machine.latestWall(LOOK_TO_ACT_MS) : this.outsideNow();
+    this.scenario.mode === 'single' ? this.replicas[0]!.machine.latestWall(READ_TO_ACT_MS) : this.outsideNow();
 
-  /** The clock of everybody else: it never jumps. */
+  /** The clock of all other parts: it never jumps. */
   outsideNow(): number {
     return this.scenario.start + this.timeline.now;
   }
 
-  /** UUIDv7 from the seed; they sort by creation, whoever made them. */
+  /** UUIDv7 from the seed; they sort by creation, in all processes. */
   readonly alarmIds = (now: number): string => {
     const random = Uint8Array.from({ length: 16 }, () => this.#idDice.whole(0, 255));
     return v7({ msecs: now, seq: this.#alarms++, random });
@@ -112,7 +116,7 @@ export class World {
     return new Promise((resolve) => this.timeline.after(ms, resolve));
   }
 
-  /** What one replica was told to be due, the others may hear of. */
+  /** One replica's notification of a due occurrence, which may reach the others. */
   spreadHint(from: Replica, dueAt: number): void {
     if (!this.scenario.hints) return;
     for (const replica of this.replicas) {
@@ -121,7 +125,7 @@ export class World {
     }
   }
 
-  /** chronosd wrote an error into its log. */
+  /** chronosd logged an error. */
   logged(line: string): void {
     const { msg, err } = JSON.parse(line) as { msg: string; err?: { message: string; stack: string } };
     if (FORESEEN.test(msg)) return;

@@ -1,4 +1,4 @@
-/** Every fault there is, in the order of the table. */
+/** All faults, in the order of the table. */
 import type { Fault } from '../fault.ts';
 import { clock } from './clock.ts';
 import { disk } from './disk.ts';

@@ -1,4 +1,4 @@
-/** The disk below the data is full to the last page for a while. */
+/** The disk of the data is completely full for some time. */
 import { pause } from '../../../support/cluster/processes.ts';
 import { noSmallDisk } from '../../../support/cluster/small-disk.ts';
 import { between, type Fault, ONE_RETRY_MS } from '../fault.ts';
@@ -10,18 +10,18 @@ export const disk: Fault = {
   title: 'disk full',
   stores: ['sqlite', 'postgres'],
   missing: () => noSmallDisk() || undefined,
-  house: (store) => ({
+  config: (store) => ({
     replicas: store === 'sqlite' ? 1 : 2,
     diskMegabytes: store === 'sqlite' ? MEGABYTES.sqlite : MEGABYTES.postgres,
   }),
   short: { strikes: 2, strikingMs: 12_000, recoveringMs: 0, drainMs: ONE_RETRY_MS },
-  async strike({ house, random }) {
-    house.disk.fill();
+  async strike({ installation, random }) {
+    installation.disk.fill();
     await pause(between(random, 2000, 4000));
-    house.disk.free();
-    // PostgreSQL gives up when it cannot write its log; whoever freed the disk starts it again.
-    const fell = house.plan.store === 'postgres' && !house.database.running;
-    if (fell) await house.database.start();
-    return { what: fell ? 'full, PostgreSQL fell' : 'full', overAt: Date.now() };
+    installation.disk.free();
+    // PostgreSQL stops when it cannot write its log; the operator who frees the disk starts it again.
+    const stopped = installation.plan.store === 'postgres' && !installation.database.running;
+    if (stopped) await installation.database.start();
+    return { what: stopped ? 'full, PostgreSQL stopped' : 'full', endedAt: Date.now() };
   },
 };

@@ -14,10 +14,10 @@ export const mixed: Fault = {
   name: 'mixed',
   title: 'two of these at once',
   stores: ['sqlite', 'postgres'],
-  house: (store) => ({ ...stop.house?.(store), replicas: store === 'sqlite' ? 1 : 3, links: true }),
+  config: (store) => ({ ...stop.config?.(store), replicas: store === 'sqlite' ? 1 : 3, links: true }),
   short: { strikes: 4, strikingMs: 15_000, recoveringMs: 0, drainMs: 60_000 },
   async strike(scene) {
-    const all = ingredients(scene.house.plan.store);
+    const all = ingredients(scene.installation.plan.store);
     const first = pick(scene.random, all);
     const second = pick(
       scene.random,
@@ -27,7 +27,7 @@ export const mixed: Fault = {
     const strikes = await Promise.all([first, second].map((fault) => fault.strike({ ...scene, round })));
     return {
       what: strikes.map(({ what }) => what).join(' and '),
-      overAt: Math.max(...strikes.map(({ overAt }) => overAt)),
+      endedAt: Math.max(...strikes.map(({ endedAt }) => endedAt)),
     };
   },
 };

@@ -1,12 +1,12 @@
 /**
- * Patroni's primary is killed with its machine, stands still, is cut off from the cluster alone (clients still reach it),
- * or from everything. It comes back when another one leads.
+ * Patroni's primary is killed with its machine, is frozen, is cut off from the cluster alone (clients still reach it),
+ * or from everything. It returns when another one leads.
  */
 import { pause } from '../../../support/cluster/processes.ts';
 import { PatroniCluster } from '../../../support/postgres/patroni.ts';
-import { between, type Fault, type Scene, type Strike } from '../fault.ts';
+import { between, type Fault, type FaultContext, type Strike } from '../fault.ts';
 
-/** What is done to a primary; gives what undoes it. */
+/** Acts on a primary; returns the function that reverts it. */
 const WAYS: { what: string; harm: (cluster: PatroniCluster, leader: number) => Promise<() => void> | (() => void) }[] =
   [
     {
@@ -21,28 +21,28 @@ const WAYS: { what: string; harm: (cluster: PatroniCluster, leader: number) => P
     { what: 'primary cut off', harm: (cluster, leader) => cluster.cut(leader, ['cluster', 'clients']) },
   ];
 
-/** Another leader is there within Patroni's ttl and what the machine needs besides. */
+/** Another leader exists within Patroni's ttl plus the time that the machine needs. */
 const PATIENCE_MS = 90_000;
 
-async function strike({ house, random, round }: Scene): Promise<Strike> {
-  const cluster = house.engine;
-  if (!(cluster instanceof PatroniCluster)) throw new Error('this house has no Patroni');
+async function strike({ installation, random, round }: FaultContext): Promise<Strike> {
+  const cluster = installation.engine;
+  if (!(cluster instanceof PatroniCluster)) throw new Error('this installation has no Patroni');
   const leader = await cluster.leader();
-  if (leader === undefined) throw new Error('nobody led before the strike');
+  if (leader === undefined) throw new Error('there was no leader before the strike');
   const { what, harm } = WAYS[round % WAYS.length]!;
   const undo = await harm(cluster, leader);
   const end = Date.now() + PATIENCE_MS;
-  let heir: number | undefined;
-  while (heir === undefined || heir === leader) {
-    if (Date.now() > end) throw new Error(`nobody took over: ${what}`);
+  let newLeader: number | undefined;
+  while (newLeader === undefined || newLeader === leader) {
+    if (Date.now() > end) throw new Error(`no standby took over: ${what}`);
     await pause(100);
-    heir = await cluster.leaderBut(leader);
+    newLeader = await cluster.leaderBut(leader);
   }
-  const overAt = Date.now();
+  const endedAt = Date.now();
   await pause(between(random, 0, 3000));
   undo();
   await cluster.whole();
-  return { what, overAt };
+  return { what, endedAt };
 }
 
 function primaries(through: 'hosts' | 'haproxy', title: string): Fault {
@@ -50,7 +50,7 @@ function primaries(through: 'hosts' | 'haproxy', title: string): Fault {
     name: `primaries-${through}`,
     title,
     stores: ['patroni'],
-    house: () => ({ engine: () => PatroniCluster.start(through) }),
+    config: () => ({ engine: () => PatroniCluster.start(through) }),
     short: { strikes: WAYS.length, strikingMs: 150_000, recoveringMs: 0, drainMs: 60_000 },
     strike,
   };

@@ -1,4 +1,4 @@
-/** A tenth of the users have agents that hang, or answer 500. Everybody else's alarms must not notice. */
+/** A tenth of the users have agents that hang, or answer 500. The alarms of the other users must not be affected. */
 import type { House } from '../../../support/cluster/cluster.ts';
 import { pause } from '../../../support/cluster/processes.ts';
 import { USUAL } from '../../../support/cluster/targets.ts';
@@ -10,9 +10,9 @@ const HANGS = 'target-0';
 const FAILS = 'target-1';
 const DURATION_MS = 8_000;
 
-const troubled = ({ label }: HouseUser) => label === HANGS || label === FAILS;
+const affectedUsers = ({ label }: HouseUser) => label === HANGS || label === FAILS;
 
-function mend({ targets }: House): void {
+function repair({ targets }: House): void {
   for (const label of [HANGS, FAILS]) targets.set(label, USUAL);
 }
 
@@ -20,16 +20,17 @@ export const targets: Fault = {
   name: 'targets',
   title: 'a tenth of the targets hang or fail',
   stores: ['sqlite', 'postgres'],
-  house: () => ({ users: { target: USERS }, settings: { ROUTER_WAKE_TIMEOUT_MS: '5000' } }),
-  troubles: troubled,
-  // Half of theirs may fail but once, and end as failed; the others come back when their agent has recovered.
-  extras: (user, random) => (troubled(user) && random() < 0.5 ? { max_failures: 1 } : {}),
+  config: () => ({ users: { target: USERS }, settings: { ROUTER_WAKE_TIMEOUT_MS: '5000' } }),
+  affects: affectedUsers,
+  // Half of their alarms may fail only once, and end as failed. The others are delivered when their agent has
+  // recovered.
+  extras: (user, random) => (affectedUsers(user) && random() < 0.5 ? { max_failures: 1 } : {}),
   short: { strikes: 1, strikingMs: 12_000, recoveringMs: 0, drainMs: ONE_RETRY_MS },
-  async strike({ house, random }) {
-    house.targets.set(HANGS, { kind: 'hang' });
-    house.targets.set(FAILS, { kind: 'fail' });
+  async strike({ installation, random }) {
+    installation.targets.set(HANGS, { kind: 'hang' });
+    installation.targets.set(FAILS, { kind: 'fail' });
     await pause(between(random, 0.8, 1.2) * DURATION_MS);
-    mend(house);
-    return { what: `${HANGS} hung, ${FAILS} failed`, overAt: Date.now() };
+    repair(installation);
+    return { what: `${HANGS} hung, ${FAILS} failed`, endedAt: Date.now() };
   },
 };

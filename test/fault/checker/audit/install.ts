@@ -1,11 +1,11 @@
-/** Puts the audit triggers into a store. To be done once, after its schema was made and before its first alarm. */
+/** Installs the audit triggers in a store. Run it once, after the schema was created and before the first alarm. */
 import { readFileSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
 
 const scriptOf = (name: string) => readFileSync(new URL(name, import.meta.url), 'utf8');
 
-/** The file may be in use by its chronosd, which notices by itself. */
+/** The file may be in use by its chronosd, which notices the change by itself. */
 export function installSqliteAudit(path: string): void {
   const db = new DatabaseSync(path, { timeout: 5_000 });
   try {
@@ -15,7 +15,7 @@ export function installSqliteAudit(path: string): void {
   }
 }
 
-/** Does to a SQLite store what somebody who tampers with it would do, in statements that fit PostgreSQL's tables too. */
+/** Manipulates a SQLite store as an attacker would, in statements that fit PostgreSQL's tables too. */
 export function tamperWithSqlite(path: string, sql: string): void {
   const db = new DatabaseSync(path, { timeout: 5_000, enableForeignKeyConstraints: false });
   try {
@@ -26,7 +26,7 @@ export function tamperWithSqlite(path: string, sql: string): void {
   }
 }
 
-/** Replicas may be at work meanwhile. A database that has them keeps them. */
+/** Replicas may be running. A second call leaves existing triggers in place. */
 export async function installPostgresAudit(uri: string): Promise<void> {
   const client = new pg.Client({ connectionString: uri });
   client.on('error', () => {});

@@ -1,5 +1,5 @@
--- Writes down every change to what is owed and to the ledger, in the transaction that makes it. Nobody who writes can avoid it.
--- The triggers run after the row has been changed and so holds its lock: of two changes to one row, the later has the larger seq.
+-- Records every change of pending occurrences and of the ledger, in the same transaction. No writer can avoid it.
+-- The triggers run after the row has been changed and is locked: of two changes to one row, the later has the larger seq.
 CREATE TABLE checker_audit (
   seq         BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   transaction TEXT   NOT NULL,
@@ -37,7 +37,7 @@ END
 $$;
 
 CREATE TRIGGER checker_alarm_made AFTER INSERT OR DELETE ON alarms FOR EACH ROW EXECUTE FUNCTION checker_note();
--- A series counts its deliveries in the alarm's row: only what changes its status is worth the time.
+-- A series counts its deliveries in the alarm's row: only status changes are recorded, to save time.
 CREATE TRIGGER checker_alarm_changed AFTER UPDATE ON alarms FOR EACH ROW
   WHEN (OLD.status IS DISTINCT FROM NEW.status) EXECUTE FUNCTION checker_note();
 CREATE TRIGGER checker_occurrence AFTER INSERT OR UPDATE OR DELETE ON occurrences FOR EACH ROW EXECUTE FUNCTION checker_note();

@@ -1,5 +1,5 @@
--- What is owed and the ledger stand in full in views. These let a test write to them as it writes to PostgreSQL's tables, for as long as
--- its connection is open.
+-- Views show pending occurrences and the ledger in full. These triggers let a test write to them as to PostgreSQL's tables, while its
+-- connection is open.
 CREATE TEMP TRIGGER tamper_owed_deleted INSTEAD OF DELETE ON occurrences BEGIN
   DELETE FROM owed WHERE alarm = (SELECT seq FROM alarms WHERE owner = OLD.owner AND id = OLD.alarm_id)
     AND scheduled_for = OLD.scheduled_for;

@@ -1,4 +1,4 @@
--- Writes down every change to what is owed and to the ledger, in the transaction that makes it. Nobody who writes can avoid it.
+-- Records every change of pending occurrences and of the ledger, in the same transaction. No writer can avoid it.
 CREATE TABLE IF NOT EXISTS checker_audit (
   seq    INTEGER PRIMARY KEY,
   "at"   INTEGER NOT NULL,
@@ -21,7 +21,7 @@ CREATE TRIGGER IF NOT EXISTS checker_alarm_went AFTER DELETE ON alarms BEGIN
     CAST(unixepoch('subsec') * 1000 AS INTEGER), 'alarms', json_object('id', OLD.id, 'status', OLD.status));
 END;
 
--- A lease is a row of its own here; the audit shows it where it stands in full, with what is owed.
+-- A lease is a separate row here; the audit shows it together with the pending occurrence.
 CREATE TRIGGER IF NOT EXISTS checker_occurrence_came AFTER INSERT ON owed BEGIN
   INSERT INTO checker_audit ("at", "table", after) SELECT
     CAST(unixepoch('subsec') * 1000 AS INTEGER), 'occurrences',

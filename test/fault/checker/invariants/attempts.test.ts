@@ -15,14 +15,19 @@ planted(
   },
 );
 
-planted(10, 'a retry in haste', /started at \S+, 999 ms after attempt 1 had been refused/, (draft, { refused }) => {
-  const [first, second] = attemptsOf(draft, refused).sort((a, b) => a.attempt - b.attempt);
-  first!.finishedAt = second!.startedAt - 999;
-});
+planted(
+  10,
+  'a retry that came too early',
+  /started at \S+, 999 ms after attempt 1 had been refused/,
+  (draft, { refused }) => {
+    const [first, second] = attemptsOf(draft, refused).sort((a, b) => a.attempt - b.attempt);
+    first!.finishedAt = second!.startedAt - 999;
+  },
+);
 
 planted(
   10,
-  'an alarm that was given up before its time',
+  'an alarm that was given up too early',
   /"in vain"\) was given up after 2 failures, and it had 5/,
   (draft, { exhausted }) => {
     definitionOf(draft, exhausted).maxFailures = 5;

@@ -1,13 +1,14 @@
 /**
- * 10. No more attempts than the policy allows, none after a final refusal, none in haste; and nobody gives up before.
+ * 10. No more attempts than the policy allows, none after a final refusal, none too early; and no alarm is given up too
+ *   early.
  */
 import type { Attempt } from '../../../../src/chronos/alarm/alarm.ts';
 import { type AlarmCase, alarmIdOf, type Evidence } from '../evidence.ts';
 import { at, type Finding, named } from '../finding.ts';
 
-/** The receiver that says so is gone for good (docs/contracts.md §2). */
+/** A receiver with this status is gone for good (docs/contracts.md §2). */
 const GONE = 410;
-/** Whatever a receiver asks for, the next attempt waits at least this long after one that was refused. */
+/** Minimum wait after a refused attempt, for any request of the receiver. */
 const SHORTEST_WAIT_MS = 1_000;
 
 /** Failures that an occurrence may have before it is given up. */
@@ -19,7 +20,7 @@ function allowanceOf(one: AlarmCase | undefined, alarmId: string, evidence: Evid
 
 const isFailure = ({ outcome }: Attempt) => outcome === 'failed' || outcome === 'unknown';
 
-/** Every one of these gives an occurrence a fresh ladder, or a new place on it. */
+/** Each of these actions gives an occurrence a fresh ladder, or a new position on it. */
 function renewals(alarmId: string, evidence: Evidence): number {
   return evidence.acts(alarmId, 'redrive', 'update').length;
 }
@@ -44,15 +45,12 @@ function excessOf(fireId: string, attempts: readonly Attempt[], evidence: Eviden
   return violations;
 }
 
-/**
- * A single alarm that is called failed must have used up what it had, been refused for good, or been let go as too
- * late.
- */
+/** A failed single alarm must have used its attempts, been refused for good, or been dropped as too late. */
 function givenUpEarly(one: AlarmCase, evidence: Evidence): string[] {
   const { row, attempts } = one;
   if (row?.status !== 'failed' || row.kind !== 'once') return [];
   const own = attempts.filter(({ fireId }) => !evidence.isTriggered(fireId));
-  // A failed alarm keeps the occurrence that it failed at.
+  // A failed alarm keeps its failed occurrence.
   const parked = one.occurrences.find(({ source }) => source === 'schedule');
   const last = parked
     ? evidence.attemptsAt(parked.fireId).at(-1)

@@ -24,23 +24,23 @@ planted(
 
 planted(
   3,
-  'an attempt that is under way as the logs end, and was claimed after the answer',
+  'an attempt that is running as the logs end, and was claimed after the answer',
   /was cancelled by \S+, and attempt 2 at \S+ was claimed at/,
   (draft, { inFlight }) => {
     const attempt = lastAttempt(draft, inFlight);
     Object.assign(attempt, { outcome: 'failed', error: 'busy' });
-    const held = found(draft.database.occurrences, ({ leaseUntil }) => leaseUntil !== null);
+    const leased = found(draft.database.occurrences, ({ leaseUntil }) => leaseUntil !== null);
     const { alarmId, owner, fireId } = attempt;
-    draft.database.occurrences.push({ ...held, alarmId, owner, fireId, attempt: 2, fence: 2 });
+    draft.database.occurrences.push({ ...leased, alarmId, owner, fireId, attempt: 2, fence: 2 });
   },
 );
 
-planted(3, 'a wake without an attempt that was under way', /and the wake of \S+ arrived at/, (draft, { inFlight }) => {
+planted(3, 'a wake without a running attempt', /and the wake of \S+ arrived at/, (draft, { inFlight }) => {
   const late = { ...wakeOf(draft, inFlight) };
   late.receivedAt += 60_000;
   late.attempt = 2;
   draft.receiver.wakes.push(late);
-  // It is one that the database has begun.
+  // The database has begun this one.
   const attempt = lastAttempt(draft, inFlight);
   attempt.outcome = 'unknown';
   draft.database.attempts.push({
@@ -52,7 +52,7 @@ planted(3, 'a wake without an attempt that was under way', /and the wake of \S+ 
   draft.database.audit = null;
 });
 
-planted(3, 'a cancel that did not hold', /was cancelled by \S+, and is active in the database/, (draft, { later }) => {
+planted(3, 'a cancel without effect', /was cancelled by \S+, and is active in the database/, (draft, { later }) => {
   const at = draft.database.readAt - 100;
   draft.client.calls.push({
     user: 'ada',
@@ -83,7 +83,7 @@ planted(
   },
 );
 
-test('one that was claimed by then and began a little later is in flight, as the cancel said', async () => {
+test('an attempt claimed before the cancel that began a little later is in flight, as the answer reported', async () => {
   const { broken } = await verdictOn((draft, { inFlight }) => {
     const attempt = lastAttempt(draft, inFlight);
     attempt.startedAt = callOn(draft, 'cancel', inFlight).answeredAt! + 1000;
@@ -92,7 +92,7 @@ test('one that was claimed by then and began a little later is in flight, as the
   assert.deepEqual(broken, []);
 });
 
-test('what had failed before its cancel may be redriven after it', async () => {
+test('an alarm that failed before its cancel may be redriven after it', async () => {
   const { broken } = await verdictOn((draft, { redriven }) => {
     const { invokedAt } = callOn(draft, 'redrive', redriven);
     draft.client.calls.push({

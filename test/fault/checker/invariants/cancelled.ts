@@ -1,6 +1,6 @@
 /**
- * 3. After a cancel was acknowledged nothing starts any more; what was under way by then runs to its end and is counted
- * apart.
+ * 3. After an acknowledged cancel no attempt starts; attempts that were running run to their end and are counted
+ *   separately.
  */
 import type { Attempt } from '../../../../src/chronos/alarm/alarm.ts';
 import type { Evidence } from '../evidence.ts';
@@ -8,11 +8,11 @@ import { at, type Finding } from '../finding.ts';
 
 type Acknowledged = {
   alarmId: string;
-  /** The client had it by then, in the database's time, tolerance included. */
+  /** When the client had the answer, in the database's time, tolerance included. */
   until: number;
-  /** The answer said that a delivery was under way. */
+  /** The answer reported a running delivery. */
   inFlight: boolean;
-  /** From when on the owner may have wanted it again (a redrive of what had failed before); infinite otherwise. */
+  /** When the owner may have wanted it again (a redrive of an alarm that failed before); infinite otherwise. */
   again: number;
 };
 
@@ -20,7 +20,7 @@ function acknowledgedCancels(evidence: Evidence): Acknowledged[] {
   const { client } = evidence.history;
   return evidence.cancels.flatMap(({ operation: { alarmId }, answer, invokedAt, answeredAt }) => {
     if (answer.answer !== 'acknowledged' || answeredAt === null) return [];
-    // What had failed before can be wanted again; cancelled stays cancelled.
+    // An alarm that failed before can be redriven; a cancelled one stays cancelled.
     const status = answer.status ?? evidence.recordOf(alarmId).row?.status;
     const later = (status === 'cancelled' ? [] : evidence.acts(alarmId, 'redrive'))
       .filter((call) => (call.answeredAt ?? Number.POSITIVE_INFINITY) > invokedAt)
@@ -36,7 +36,7 @@ function acknowledgedCancels(evidence: Evidence): Acknowledged[] {
   });
 }
 
-/** The attempts at one alarm after a cancel: those that were under way, and those that should not have started. */
+/** The attempts of one alarm after a cancel: the running ones, and the forbidden ones. */
 function attemptsAfter({ until, inFlight, again }: Acknowledged, attempts: readonly Attempt[]) {
   const underWay: Attempt[] = [];
   const late: Attempt[] = [];
@@ -44,7 +44,7 @@ function attemptsAfter({ until, inFlight, again }: Acknowledged, attempts: reado
     const ended = ofFire.filter(({ finishedAt, startedAt }) => finishedAt > until && startedAt < again);
     ended.sort((one, other) => one.attempt - other.attempt);
     ended.forEach((attempt, index) => {
-      // Who had claimed it by then may have been slow to begin: the cancel said so.
+      // A process that had claimed it before may have been slow to begin: the cancel's answer reported it.
       const isUnderWay = attempt.startedAt <= until || (inFlight && index === 0);
       (isUnderWay ? underWay : late).push(attempt);
     });
@@ -52,16 +52,16 @@ function attemptsAfter({ until, inFlight, again }: Acknowledged, attempts: reado
   return { underWay, late };
 }
 
-/** Wakes that arrived after a cancel for which no attempt was under way. */
+/** Wakes that arrived after a cancel without a running attempt. */
 function lateWakes(cancel: Acknowledged, underWay: readonly Attempt[], evidence: Evidence): string[] {
   const { clockToleranceMs } = evidence.history.receiver;
   const { alarmId, until, again } = cancel;
   const { attempts, occurrences, wakes } = evidence.recordOf(alarmId);
-  const held = occurrences.filter(({ claimedAt }) => claimedAt !== null && claimedAt <= until);
+  const leased = occurrences.filter(({ claimedAt }) => claimedAt !== null && claimedAt <= until);
   const begun = attempts.filter(({ startedAt }) => startedAt <= until);
-  /** For each occurrence the last attempt that had begun by then; what the network held back of it may still arrive. */
+  /** For each occurrence the last attempt that had begun by then; wakes that the network delayed may still arrive. */
   const last = new Map<string, number>();
-  for (const { fireId, attempt } of [...underWay, ...held, ...begun])
+  for (const { fireId, attempt } of [...underWay, ...leased, ...begun])
     last.set(fireId, Math.max(attempt, last.get(fireId) ?? 0));
   return wakes
     .filter(({ fireId, receivedAt, attempt }) => {
@@ -71,12 +71,12 @@ function lateWakes(cancel: Acknowledged, underWay: readonly Attempt[], evidence:
     })
     .map(
       ({ fireId, receivedAt }) =>
-        `alarm ${alarmId} was cancelled by ${at(until)}, and the wake of ${fireId} arrived at ${at(receivedAt)} without an attempt that was under way`,
+        `alarm ${alarmId} was cancelled by ${at(until)}, and the wake of ${fireId} arrived at ${at(receivedAt)} without a running attempt`,
     );
 }
 
-/** Occurrences that somebody holds as the logs end, and had no business claiming. */
-function lateHolds({ alarmId, until, again }: Acknowledged, evidence: Evidence): string[] {
+/** Occurrences that are leased as the logs end, and that nothing entitled to a claim. */
+function lateLeases({ alarmId, until, again }: Acknowledged, evidence: Evidence): string[] {
   return evidence.recordOf(alarmId).occurrences.flatMap(({ fireId, attempt, claimedAt }) => {
     if (claimedAt === null || claimedAt <= until || claimedAt >= again) return [];
     return [
@@ -85,7 +85,7 @@ function lateHolds({ alarmId, until, again }: Acknowledged, evidence: Evidence):
   });
 }
 
-/** Claims that the audit shows after the cancel: exact, whatever the clocks say. */
+/** Claims that the audit shows after the cancel: exact, independent of the clocks. */
 function lateClaims({ leases }: Evidence): string[] {
   if (!leases) return [];
   return leases.claims.flatMap(({ alarmId, fireId, attempt, claimedAt, seq }) => {
@@ -102,8 +102,8 @@ export function nothingAfterCancel(evidence: Evidence): Finding {
   for (const cancel of cancels) {
     const { alarmId, until } = cancel;
     const { row, attempts } = evidence.recordOf(alarmId);
-    const isBack = row?.status === 'active' || row?.status === 'paused';
-    if (isBack && cancel.again === Number.POSITIVE_INFINITY)
+    const isActiveAgain = row?.status === 'active' || row?.status === 'paused';
+    if (isActiveAgain && cancel.again === Number.POSITIVE_INFINITY)
       violations.push(`alarm ${alarmId} was cancelled by ${at(until)}, and is ${row.status} in the database`);
     const { underWay, late } = attemptsAfter(cancel, attempts);
     for (const attempt of underWay) inFlight.add(attempt);
@@ -111,7 +111,7 @@ export function nothingAfterCancel(evidence: Evidence): Finding {
       violations.push(
         `alarm ${alarmId} was cancelled by ${at(until)}, and attempt ${attempt} at ${fireId} started at ${at(startedAt)}`,
       );
-    violations.push(...lateHolds(cancel, evidence), ...lateWakes(cancel, underWay, evidence));
+    violations.push(...lateLeases(cancel, evidence), ...lateWakes(cancel, underWay, evidence));
   }
   return {
     number: 3,

@@ -9,7 +9,7 @@ const secondRow = (draft: Draft, id: string, change: Partial<Alarm>) => {
 planted(
   5,
   'two alarms under the key of a lost create',
-  /the key "unsure" of ada is held by 2 alarms/,
+  /the key "unsure" of ada belongs to 2 alarms/,
   (draft, { repeated }) => {
     secondRow(draft, repeated, {});
   },
@@ -17,7 +17,7 @@ planted(
 
 planted(
   5,
-  'a repeated create that was told of another alarm',
+  'a repeated create that was answered with another alarm',
   /the key "plants" of ada was acknowledged as 2 alarms/,
   (draft, { plain, refused }) => {
     const repeat = { ...createOf(draft, refused) };
@@ -34,7 +34,7 @@ planted(
 
 planted(
   5,
-  'a create that was refused and left an alarm nevertheless',
+  'a refused create that left an alarm',
   /the key "plants" of ada made 1 alarms that no answer named/,
   (draft, { plain }) => {
     secondRow(draft, plain, { status: 'cancelled' });
@@ -43,7 +43,7 @@ planted(
 
 planted(
   5,
-  'an alarm that nobody asked for',
+  'an alarm without a create',
   /bob has the alarm \S+ \("unheard of"\) and asked for no such thing/,
   (draft, { plain }) => {
     secondRow(draft, plain, { owner: 'bob', idempotencyKey: null, wakeMessage: 'unheard of' });

@@ -1,7 +1,4 @@
-/**
- * 5. A create whose answer was lost has left one alarm under its key, or none; and nothing exists that nobody asked
- * for.
- */
+/** 5. A create with a lost answer has left one alarm under its key, or none; and every alarm was requested. */
 
 import type { Alarm } from '../../../../src/chronos/alarm/alarm.ts';
 import { ownerOf } from '../../../../src/wire/did.ts';
@@ -9,7 +6,7 @@ import { showValue } from '../../../../src/wire/validate.ts';
 import type { CallOf, Evidence } from '../evidence.ts';
 import type { Finding } from '../finding.ts';
 
-/** All creates of one owner under one key, with the rows that carry it. */
+/** All creates of one owner under one key, with the rows that have it. */
 type KeyCase = { owner: string; key: string; calls: readonly CallOf<'create'>[]; rows: readonly Alarm[] };
 
 function keyCases(evidence: Evidence): KeyCase[] {
@@ -27,7 +24,7 @@ function keyCases(evidence: Evidence): KeyCase[] {
   });
 }
 
-/** A cancel that was not refused may have let go of the alarm's key. */
+/** A cancel that was not refused may have released the alarm's key. */
 function mayBeCancelled(alarmId: string, evidence: Evidence): boolean {
   return evidence.acts(alarmId, 'cancel').length > 0;
 }
@@ -37,25 +34,28 @@ function violationsOf({ owner, key, calls, rows }: KeyCase, evidence: Evidence):
   const ids = (alarms: readonly { id: string }[]) => alarms.map(({ id }) => id).join(', ');
   const holding = rows.filter(({ status }) => status !== 'cancelled');
   const violations: string[] = [];
-  if (holding.length > 1) violations.push(`${name} is held by ${holding.length} alarms: ${ids(holding)}`);
+  if (holding.length > 1) violations.push(`${name} belongs to ${holding.length} alarms: ${ids(holding)}`);
 
   const answers = calls.map(({ answer }) => answer);
-  const told = new Set(answers.flatMap((answer) => (answer.answer === 'acknowledged' ? [answer.alarmId ?? '?'] : [])));
-  const kept = [...told].filter((id) => !mayBeCancelled(id, evidence));
-  if (kept.length > 1) violations.push(`${name} was acknowledged as ${kept.length} alarms: ${kept.join(', ')}`);
+  const acknowledgedIds = new Set(
+    answers.flatMap((answer) => (answer.answer === 'acknowledged' ? [answer.alarmId ?? '?'] : [])),
+  );
+  const remaining = [...acknowledgedIds].filter((id) => !mayBeCancelled(id, evidence));
+  if (remaining.length > 1)
+    violations.push(`${name} was acknowledged as ${remaining.length} alarms: ${remaining.join(', ')}`);
 
-  // Each life of a key begins with a create that was answered "new", or whose answer was lost.
+  // Each use of a key begins with a create that was answered "new", or whose answer was lost.
   const lost = answers.filter(({ answer }) => answer === 'lost').length;
-  const silent = rows.filter(({ id }) => !told.has(id));
-  if (silent.length > lost)
+  const unreported = rows.filter(({ id }) => !acknowledgedIds.has(id));
+  if (unreported.length > lost)
     violations.push(
-      `${name} made ${silent.length} alarms that no answer named (${ids(silent)}), and ${lost === 0 ? 'no answer was' : `only ${lost} were`} lost`,
+      `${name} made ${unreported.length} alarms that no answer named (${ids(unreported)}), and ${lost === 0 ? 'no answer was' : `only ${lost} were`} lost`,
     );
   return violations;
 }
 
-/** Alarms without a key that nobody's create accounts for. */
-function unaskedFor(evidence: Evidence): string[] {
+/** Alarms without a key that no create explains. */
+function unrequested(evidence: Evidence): string[] {
   return evidence.unexplained
     .filter(({ idempotencyKey }) => idempotencyKey === null)
     .map(
@@ -65,7 +65,7 @@ function unaskedFor(evidence: Evidence): string[] {
 }
 
 /** The same for alarms under a key that was never used. */
-function strangeKeys(evidence: Evidence, cases: readonly KeyCase[]): string[] {
+function unknownKeys(evidence: Evidence, cases: readonly KeyCase[]): string[] {
   const known = new Set(cases.map(({ owner, key }) => JSON.stringify([owner, key])));
   return evidence.unexplained
     .filter(({ owner, idempotencyKey: key }) => key !== null && !known.has(JSON.stringify([owner, key])))
@@ -87,8 +87,8 @@ export function oneAlarmPerCreate(evidence: Evidence): Finding {
     unit: 'creates',
     violations: [
       ...cases.flatMap((one) => violationsOf(one, evidence)),
-      ...unaskedFor(evidence),
-      ...strangeKeys(evidence, cases),
+      ...unrequested(evidence),
+      ...unknownKeys(evidence, cases),
     ],
     counts: {
       'creates whose answer was lost': lost,

@@ -35,7 +35,7 @@ planted(
   },
 );
 
-// Who comes while the one before is still at work comes in haste, too.
+// An attempt during the one before is also too early.
 planted(
   [7, 10],
   'two attempts at the same time',
@@ -49,8 +49,8 @@ planted(
 
 planted(
   7,
-  'an occurrence that stands at another attempt than its ledger',
-  /stands at attempt 5, and its ledger and lease come to 1/,
+  'an occurrence with another attempt number than its ledger',
+  /has attempt 5, and its ledger and lease have 1/,
   (draft, { retrying }) => {
     Object.assign(
       found(draft.database.occurrences, ({ alarmId }) => alarmId === retrying),
@@ -71,21 +71,21 @@ planted(
 planted(
   7,
   'one attempt that arrived twice',
-  /attempt 1 at \S+ arrived more than once: two holders had it/,
+  /attempt 1 at \S+ arrived more than once: two lease holders had it/,
   (draft, { plain }) => {
     draft.receiver.wakes.push({ ...wakeOf(draft, plain), status: 200 });
   },
 );
 
-planted(7, 'a wake that nobody began', /neither the ledger nor the queue knows of an attempt/, (draft, { series }) => {
+planted(7, 'a wake without an attempt', /neither the ledger nor the queue has an attempt/, (draft, { series }) => {
   const { fireId } = lastAttempt(draft, series);
   without(draft.database.attempts, (attempt) => attempt.fireId === fireId);
 });
 
 planted(
   7,
-  'a ledger that was written over, as the audit shows',
-  /was changed in the ledger, which is only ever added to/,
+  'an overwritten ledger, as the audit shows',
+  /was changed in the ledger, which is append-only/,
   (draft, { plain }) => {
     const { fireId, alarmId, attempt } = lastAttempt(draft, plain);
     const image = { fireId, alarmId, attempt, outcome: 'unknown' as const };

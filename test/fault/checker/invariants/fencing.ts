@@ -1,11 +1,12 @@
 /**
- * 7. Who has lost a lease changes nothing: one holder at a time, each attempt written down once, by whoever made it.
+ * 7. A process that has lost a lease changes nothing: one lease holder at a time, each attempt recorded once, by its
+ *   holder.
  */
 import type { Attempt } from '../../../../src/chronos/alarm/alarm.ts';
 import { alarmIdOf, type Evidence } from '../evidence.ts';
 import { at, type Finding } from '../finding.ts';
 
-/** Numbers 1 to k, each once. Where the alarm was edited, an occurrence may go and come again, counting anew. */
+/** Numbers 1 to k, each once. Where the alarm was edited, an occurrence may be deleted and return, with a new count. */
 function misnumbered(fireId: string, attempts: readonly Attempt[]): string[] {
   const numbers = attempts.map(({ attempt }) => attempt);
   const twice = numbers.filter((number, index) => numbers.indexOf(number) !== index);
@@ -18,7 +19,7 @@ function misnumbered(fireId: string, attempts: readonly Attempt[]): string[] {
   ];
 }
 
-/** One outcome that ends it all, and it is the last. */
+/** One final outcome, and it is the last. */
 function afterTheEnd(fireId: string, attempts: readonly Attempt[]): string[] {
   const last = attempts.at(-1);
   return attempts
@@ -30,9 +31,9 @@ function afterTheEnd(fireId: string, attempts: readonly Attempt[]): string[] {
 }
 
 /**
- * Two attempts at once mean two holders, unless nobody knows when the earlier one ended. A retry comes due after the
- * end of the attempt before, whatever the database's clock does; what its owner asked for anew is due at once, also
- * when that clock was put back.
+ * Two attempts at once mean two lease holders, unless the end of the earlier one is unknown. A retry is due after the
+ * end of the attempt before, for any reading of the database's clock. Repetitions that the owner requested are due at
+ * once, also when that clock was set back.
  */
 function overlapping(fireId: string, attempts: readonly Attempt[], evidence: Evidence): string[] {
   const isAskedForAnew = evidence.acts(alarmIdOf(fireId), 'redrive', 'resume').length > 0;
@@ -47,59 +48,59 @@ function overlapping(fireId: string, attempts: readonly Attempt[], evidence: Evi
   });
 }
 
-/** What is still owed counts on from the ledger. */
-function outOfStep(fireId: string, attempts: readonly Attempt[], evidence: Evidence): string[] {
+/** A pending occurrence continues the count of the ledger. */
+function inconsistentPending(fireId: string, attempts: readonly Attempt[], evidence: Evidence): string[] {
   const owed = evidence.occurrenceOf(fireId);
   if (!owed) return [];
   const recorded = attempts.at(-1)?.attempt ?? 0;
   const begun = recorded + (owed.leaseUntil === null ? 0 : 1);
   const violations: string[] = [];
   if (owed.attempt !== begun)
-    violations.push(`${fireId} stands at attempt ${owed.attempt}, and its ledger and lease come to ${begun}`);
+    violations.push(`${fireId} has attempt ${owed.attempt}, and its ledger and lease have ${begun}`);
   if (owed.fence < owed.attempt)
     violations.push(
-      `${fireId} has fence ${owed.fence} after ${owed.attempt} attempts: a claim's fence was written over`,
+      `${fireId} has fence ${owed.fence} after ${owed.attempt} attempts: a claim's fence was overwritten`,
     );
   return violations;
 }
 
-/** Wakes that nobody accounts for, and attempts that were sent twice. */
+/** Wakes without an attempt, and attempts that were sent twice. */
 function unaccountedWakes(fireId: string, attempts: readonly Attempt[], evidence: Evidence): string[] {
   const wakes = evidence.wakesFor(fireId);
   const owed = evidence.occurrenceOf(fireId);
   const alarmId = alarmIdOf(fireId);
-  // Of an alarm that is gone altogether the first invariant speaks.
+  // The first invariant covers alarms that are missing altogether.
   if (wakes.length === 0 || !evidence.recordOf(alarmId).row) return [];
   const begun = Math.max(owed?.attempt ?? 0, attempts.at(-1)?.attempt ?? 0);
   if (begun === 0)
     return [
-      `a wake of ${fireId} arrived at ${at(wakes[0]!.receivedAt)}, and neither the ledger nor the queue knows of an attempt`,
+      `a wake of ${fireId} arrived at ${at(wakes[0]!.receivedAt)}, and neither the ledger nor the queue has an attempt for it`,
     ];
   const numbers = wakes.flatMap(({ attempt }) => (attempt === null ? [] : [attempt]));
   const twice = new Set(numbers.filter((number, index) => numbers.indexOf(number) !== index));
   return [
-    ...[...twice].map((number) => `attempt ${number} at ${fireId} arrived more than once: two holders had it`),
+    ...[...twice].map((number) => `attempt ${number} at ${fireId} arrived more than once: two lease holders had it`),
     ...[...new Set(numbers.filter((number) => number > begun))].map(
       (number) => `attempt ${number} at ${fireId} arrived, and the database has begun only ${begun}`,
     ),
   ];
 }
 
-export function staleHolderPowerless(evidence: Evidence): Finding {
+export function staleHolderChangesNothing(evidence: Evidence): Finding {
   const violations: string[] = [];
   for (const fireId of evidence.fireIds) {
     const attempts = evidence.attemptsAt(fireId);
     const mayStartAnew = evidence.acts(alarmIdOf(fireId), 'update').length > 0;
     if (!mayStartAnew) {
       violations.push(...misnumbered(fireId, attempts), ...afterTheEnd(fireId, attempts));
-      violations.push(...overlapping(fireId, attempts, evidence), ...outOfStep(fireId, attempts, evidence));
+      violations.push(...overlapping(fireId, attempts, evidence), ...inconsistentPending(fireId, attempts, evidence));
     }
     violations.push(...unaccountedWakes(fireId, attempts, evidence));
   }
   const { attempts } = evidence.history.database;
   return {
     number: 7,
-    title: 'who has lost a lease changes nothing',
+    title: 'a process without the lease changes nothing',
     judged: evidence.fireIds.size,
     unit: 'occurrences',
     violations: [...violations, ...(evidence.leases?.unentitled ?? [])],

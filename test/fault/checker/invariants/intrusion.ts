@@ -1,6 +1,6 @@
 /**
- * 8. Who reaches for another's alarm gets nothing, learns nothing and changes nothing; and wakes reach their owner
- * only.
+ * 8. Access to another owner's alarm returns nothing, reveals nothing and changes nothing; and wakes reach only their
+ *   owner.
  */
 
 import { ownerOf } from '../../../../src/wire/did.ts';
@@ -8,11 +8,11 @@ import { showValue } from '../../../../src/wire/validate.ts';
 import { type AlarmCase, alarmIdOf, type CallOf, type Evidence } from '../evidence.ts';
 import { at, type Finding, named } from '../finding.ts';
 
-/** Denials. `not_found` is what is expected; the others keep a stranger out as well. */
+/** Denials. `not_found` is expected; the others deny access as well. */
 const DENIALS: ReadonlySet<string> = new Set(['not_found', 'unauthorized', 'forbidden']);
 
-/** Texts that only the owner should ever see; the short ones turn up by chance. */
-const SHORTEST_TELLING = 8;
+/** Texts that only the owner may see; short ones occur by chance. */
+const MIN_SECRET_CHARACTERS = 8;
 
 function secretsOf(one: AlarmCase | undefined, evidence: Evidence, alarmId: string): string[] {
   const row = evidence.recordOf(alarmId).row;
@@ -23,7 +23,7 @@ function secretsOf(one: AlarmCase | undefined, evidence: Evidence, alarmId: stri
     row?.payload,
     row?.label,
   ];
-  return texts.filter((text): text is string => typeof text === 'string' && text.length >= SHORTEST_TELLING);
+  return texts.filter((text): text is string => typeof text === 'string' && text.length >= MIN_SECRET_CHARACTERS);
 }
 
 /** Texts that each user has set: a list of their own alarms may show them. */
@@ -43,8 +43,8 @@ function ownTexts({ creates }: Evidence): OwnTexts {
   return new Map([...byOwner].map(([owner, calls]) => [owner, textsOf(calls)]));
 }
 
-/** Whether a text carries another, as it is or as JSON writes it. */
-function carries(text: string, secret: string): boolean {
+/** Whether a text contains another, as it is or as JSON. */
+function contains(text: string, secret: string): boolean {
   return text.includes(secret) || text.includes(JSON.stringify(secret).slice(1, -1));
 }
 
@@ -55,21 +55,21 @@ function violationOf(
 ): string | undefined {
   const { alarmId, action } = operation;
   const one = evidence.caseOf(alarmId);
-  const trial = `${user}'s ${action} of ${one ? named(one) : `alarm ${alarmId}`} at ${at(invokedAt)}`;
+  const intrusion = `${user}'s ${action} of ${one ? named(one) : `alarm ${alarmId}`} at ${at(invokedAt)}`;
   if (answer.answer === 'lost') return undefined;
   const text = answer.answer === 'refused' ? answer.message : (answer.revealed ?? '');
   const known = own.get(ownerOf(user));
-  const secret = secretsOf(one, evidence, alarmId).find((each) => !known?.has(each) && carries(text, each));
-  if (secret !== undefined) return `${trial} revealed ${showValue(secret)}`;
+  const secret = secretsOf(one, evidence, alarmId).find((each) => !known?.has(each) && contains(text, each));
+  if (secret !== undefined) return `${intrusion} revealed ${showValue(secret)}`;
   if (answer.answer === 'refused')
     return DENIALS.has(answer.code)
       ? undefined
-      : `${trial} was answered ${answer.code}, which tells that there is such an alarm`;
-  if (action === 'list') return carries(text, alarmId) ? `${trial} showed it` : undefined;
-  return `${trial} was granted`;
+      : `${intrusion} was answered ${answer.code}, which reveals that there is such an alarm`;
+  if (action === 'list') return contains(text, alarmId) ? `${intrusion} showed it` : undefined;
+  return `${intrusion} was granted`;
 }
 
-/** What an owner never asked for and a stranger tried. */
+/** Changes that an owner never requested and another user tried. */
 function changesOf(targets: ReadonlySet<string>, evidence: Evidence): string[] {
   return [...targets].flatMap((alarmId) => {
     const one = evidence.caseOf(alarmId);
@@ -89,8 +89,8 @@ function changesOf(targets: ReadonlySet<string>, evidence: Evidence): string[] {
   });
 }
 
-/** Wakes and turns that reached somebody else. */
-function astray(evidence: Evidence): string[] {
+/** Wakes and turns that reached another user. */
+function misdirected(evidence: Evidence): string[] {
   const { wakes, turns } = evidence.history.receiver;
   return [...wakes, ...(turns ?? [])].flatMap(({ fireId, user }) => {
     const alarmId = alarmIdOf(fireId);
@@ -100,7 +100,7 @@ function astray(evidence: Evidence): string[] {
   });
 }
 
-export function strangersKeptOut(evidence: Evidence): Finding {
+export function otherUsersDenied(evidence: Evidence): Finding {
   const { intrusions } = evidence;
   const own = ownTexts(evidence);
   const targets = new Set(intrusions.map(({ operation }) => operation.alarmId));
@@ -110,10 +110,12 @@ export function strangersKeptOut(evidence: Evidence): Finding {
     judged: intrusions.length,
     unit: 'trials',
     violations: [
-      ...intrusions.map((trial) => violationOf(trial, own, evidence)).filter((sentence) => sentence !== undefined),
+      ...intrusions
+        .map((intrusion) => violationOf(intrusion, own, evidence))
+        .filter((sentence) => sentence !== undefined),
       ...changesOf(targets, evidence),
-      ...new Set(astray(evidence)),
+      ...new Set(misdirected(evidence)),
     ],
-    counts: { 'alarms that strangers reached for': targets.size },
+    counts: { 'alarms that other users tried to access': targets.size },
   };
 }

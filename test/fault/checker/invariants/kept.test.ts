@@ -11,7 +11,7 @@ planted(
 
 planted(
   1,
-  'an alarm that is cancelled and nobody asked for it',
+  'an alarm that was cancelled without a request',
   /"stubborn".* is cancelled, and its owner never asked/,
   (draft, { refused }) => {
     alarmOf(draft, refused).status = 'cancelled';
@@ -20,8 +20,8 @@ planted(
 
 planted(
   1,
-  'an alarm that is called fired and never arrived',
-  /called fired, and the receiving end accepted nothing/,
+  'an alarm with status fired that never arrived',
+  /has status fired, and the receiver accepted no wake/,
   (draft, { plain }) => {
     without(draft.receiver.wakes, ({ fireId }) => fireId.startsWith(plain));
     without(draft.receiver.turns!, ({ fireId }) => fireId.startsWith(plain));
@@ -31,7 +31,7 @@ planted(
 planted(
   1,
   'one delivery of a series that never arrived',
-  /the ledger calls attempt 1 at \S+ delivered/,
+  /the ledger records attempt 1 at \S+ as delivered/,
   (draft, { series }) => {
     const { fireId } = lastAttempt(draft, series);
     without(draft.receiver.wakes, (wake) => wake.fireId === fireId);
@@ -39,22 +39,17 @@ planted(
   },
 );
 
-planted(1, 'a failure that says nothing', /"in vain".* has failed, and no error says why/, (draft, { exhausted }) => {
+planted(1, 'a failure without an error', /"in vain".* has failed, and has no error/, (draft, { exhausted }) => {
   alarmOf(draft, exhausted).lastError = null;
+});
+
+planted(1, 'an alarm that was paused without a request', /is paused, and its owner never asked/, (draft, { later }) => {
+  alarmOf(draft, later).status = 'paused';
 });
 
 planted(
   1,
-  'an alarm that is paused and nobody asked for it',
-  /is paused, and its owner never asked/,
-  (draft, { later }) => {
-    alarmOf(draft, later).status = 'paused';
-  },
-);
-
-planted(
-  1,
-  'an active alarm of which nothing is owed',
+  'an active alarm without a pending occurrence',
   /"much later".* is active, was never delivered/,
   (draft, { later }) => {
     without(draft.database.occurrences, ({ alarmId }) => alarmId === later);
@@ -63,8 +58,8 @@ planted(
 
 planted(
   [1, 9],
-  'an alarm that is overdue and lies about',
-  /"not yet"\): \S+ was due at \S+ and by \S+ nobody had taken it/,
+  'an overdue alarm without a lease',
+  /"not yet"\): \S+ was due at \S+ and by \S+ it was not claimed/,
   (draft, { retrying }) => {
     found(draft.database.occurrences, ({ alarmId }) => alarmId === retrying).dueAt = draft.database.readAt - 21_000;
   },

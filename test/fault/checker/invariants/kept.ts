@@ -1,16 +1,13 @@
-/**
- * 1. What was acknowledged and not cancelled is delivered, or is there to be seen with its error, or is still on its
- * way.
- */
+/** 1. An acknowledged alarm that was not cancelled is delivered, or has failed with a visible error, or is pending. */
 import type { Alarm } from '../../../../src/chronos/alarm/alarm.ts';
 import type { AlarmCase, Evidence } from '../evidence.ts';
 import { at, type Finding, named } from '../finding.ts';
-import { neglectOf } from '../neglect.ts';
+import { neglectOf } from '../overdue.ts';
 
-type Fate = 'delivered' | 'recorded' | 'cancelled' | 'paused' | 'owed later';
+type PromiseState = 'delivered' | 'recorded' | 'cancelled' | 'paused' | 'pending';
 
-/** What became of a promise, or what is wrong with it. */
-function fateOf(one: AlarmCase, evidence: Evidence): Fate | { broken: string } {
+/** The state of a promise, or its violation. */
+function stateOf(one: AlarmCase, evidence: Evidence): PromiseState | { broken: string } {
   const { row } = one;
   if (!row) return { broken: `${named(one)} was acknowledged and is not in the database` };
   if (row.status === 'cancelled') {
@@ -26,17 +23,17 @@ function fateOf(one: AlarmCase, evidence: Evidence): Fate | { broken: string } {
   return undelivered(one, row, evidence);
 }
 
-function undelivered(one: AlarmCase, row: Alarm, evidence: Evidence): Fate | { broken: string } {
+function undelivered(one: AlarmCase, row: Alarm, evidence: Evidence): PromiseState | { broken: string } {
   const givenUp = one.attempts.some(({ outcome, error }) => outcome !== 'delivered' && error !== null);
   switch (row.status) {
     case 'failed':
       if (row.lastError !== null && row.lastError !== '') return 'recorded';
-      return { broken: `${named(one)} has failed, and no error says why` };
+      return { broken: `${named(one)} has failed, and has no error` };
     case 'fired':
-      // A series can end while its owner keeps it paused or after an edit; then nothing was owed.
+      // A series can end while its owner keeps it paused or after an edit; then nothing was due.
       if (row.kind === 'cron' && givenUp) return 'recorded';
       if (row.kind === 'cron' && evidence.acts(one.id, 'pause', 'update').length > 0) return 'recorded';
-      return { broken: `${named(one)} is called fired, and the receiving end accepted nothing of it` };
+      return { broken: `${named(one)} has status fired, and the receiver accepted no wake of it` };
     case 'paused':
       return 'paused';
     default:
@@ -44,38 +41,38 @@ function undelivered(one: AlarmCase, row: Alarm, evidence: Evidence): Fate | { b
   }
 }
 
-function pending(one: AlarmCase, evidence: Evidence): Fate | { broken: string } {
+function pending(one: AlarmCase, evidence: Evidence): PromiseState | { broken: string } {
   const owed = one.occurrences.find(({ source, dueAt }) => source === 'schedule' && dueAt !== null);
-  // A series that owes nothing is the sixth invariant's business.
-  if (!owed && one.row?.kind === 'cron') return 'owed later';
-  if (!owed) return { broken: `${named(one)} is active, was never delivered, and nothing of it is owed` };
+  // The sixth invariant covers series without a pending occurrence.
+  if (!owed && one.row?.kind === 'cron') return 'pending';
+  if (!owed) return { broken: `${named(one)} is active, was never delivered, and has no pending occurrence` };
   const neglect = neglectOf(owed, evidence);
-  return neglect === undefined ? 'owed later' : { broken: `${named(one)}: ${neglect}` };
+  return neglect === undefined ? 'pending' : { broken: `${named(one)}: ${neglect}` };
 }
 
 function fireIdsOf({ attempts, wakes }: AlarmCase): Set<string> {
   return new Set([...attempts, ...wakes].map(({ fireId }) => fireId));
 }
 
-/** The ledger must not call delivered what the receiving end never took. */
+/** The ledger must not record a delivery that the receiver never accepted. */
 function falseDeliveries(evidence: Evidence): string[] {
   return evidence.history.database.attempts
     .filter(({ outcome, fireId }) => outcome === 'delivered' && !evidence.isAccepted(fireId))
     .filter(({ alarmId }) => evidence.caseOf(alarmId) !== undefined)
     .map(
       ({ fireId, attempt, finishedAt }) =>
-        `the ledger calls attempt ${attempt} at ${fireId} delivered (${at(finishedAt)}), and the receiving end accepted no wake of it`,
+        `the ledger records attempt ${attempt} at ${fireId} as delivered (${at(finishedAt)}), and the receiver accepted no wake of it`,
     );
 }
 
 export function keptPromises(evidence: Evidence): Finding {
   const violations: string[] = [];
-  const fates: Record<Fate, number> = { delivered: 0, recorded: 0, cancelled: 0, paused: 0, 'owed later': 0 };
+  const states: Record<PromiseState, number> = { delivered: 0, recorded: 0, cancelled: 0, paused: 0, pending: 0 };
   const promised = evidence.cases.filter(({ isPromised }) => isPromised);
   for (const one of promised) {
-    const fate = fateOf(one, evidence);
-    if (typeof fate === 'string') fates[fate]++;
-    else violations.push(fate.broken);
+    const state = stateOf(one, evidence);
+    if (typeof state === 'string') states[state]++;
+    else violations.push(state.broken);
   }
   return {
     number: 1,
@@ -84,11 +81,11 @@ export function keptPromises(evidence: Evidence): Finding {
     unit: 'acknowledged alarms',
     violations: [...violations, ...falseDeliveries(evidence)],
     counts: {
-      'alarms delivered': fates.delivered,
-      'alarms given up, with their error': fates.recorded,
-      'alarms cancelled': fates.cancelled,
-      'alarms paused': fates.paused,
-      'alarms owed later': fates['owed later'],
+      'alarms delivered': states.delivered,
+      'alarms given up, with their error': states.recorded,
+      'alarms cancelled': states.cancelled,
+      'alarms paused': states.paused,
+      'alarms pending': states['pending'],
     },
   };
 }

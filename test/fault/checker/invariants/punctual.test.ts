@@ -11,7 +11,7 @@ planted(2, 'an attempt that started a millisecond before it was due', /1 ms befo
 
 planted(
   2,
-  'a wake that arrived before its name says',
+  'a wake that arrived before the time in its fire id',
   /the wake of \S+ arrived at \S+, 10 ms before it was due/,
   (draft, { plain }) => {
     const wake = wakeOf(draft, plain);
@@ -19,7 +19,7 @@ planted(
   },
 );
 
-test('a wake within the tolerance that its log declares is none', async () => {
+test('a wake within the declared tolerance of its log is no violation', async () => {
   const { broken } = await verdictOn((draft, { plain }) => {
     draft.receiver.clockToleranceMs = 10;
     const wake = wakeOf(draft, plain);
@@ -28,10 +28,10 @@ test('a wake within the tolerance that its log declares is none', async () => {
   assert.deepEqual(broken, []);
 });
 
-// A name that claims another instant than the one asked for is the sixth's to see as well.
+// A name with another time than the requested one also violates the sixth invariant.
 planted(
   [2, 6],
-  'a wake before what its owner asked for, under a name that claims otherwise',
+  'a wake before the requested time, with another fire id',
   /"plants"\) was asked for \S+, and the wake of \S+ arrived at/,
   (draft, { plain }) => {
     const { fireId, receivedAt } = wakeOf(draft, plain);
@@ -44,7 +44,7 @@ planted(
 
 planted(
   2,
-  'a retry that was claimed before its instant',
+  'a retry that was claimed before its due time',
   /attempt 2 at \S+ was claimed at \S+, 5 ms before/,
   (draft, { refused }) => {
     const claims = draft.database.audit!.filter(
@@ -59,9 +59,9 @@ planted(
   },
 );
 
-test('a retry after the clock was put back is not early: the occurrence had come due before', async () => {
+test('a retry after the clock was set back is not early: the occurrence had been due before', async () => {
   const { broken } = await verdictOn((draft, { refused }) => {
-    // It went back by an hour while the first attempt was under way.
+    // It went back by an hour during the first attempt.
     for (const attempt of attemptsOf(draft, refused)) {
       if (attempt.attempt > 1) attempt.startedAt -= 3_600_000;
       attempt.finishedAt -= 3_600_000;

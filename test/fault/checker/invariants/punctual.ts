@@ -3,8 +3,8 @@ import { type AlarmCase, alarmIdOf, dueOf, type Evidence } from '../evidence.ts'
 import { at, type Finding, named } from '../finding.ts';
 
 /**
- * Attempts, by the database's own clock: to the millisecond. One that was begun in time before has been due ever since,
- * also where that clock was put back between the two.
+ * Attempts, by the database's own clock: to the millisecond. After one punctual attempt an occurrence stays due, also
+ * where that clock was set back between the two.
  */
 function earlyAttempts(evidence: Evidence): string[] {
   return evidence.history.database.attempts
@@ -20,7 +20,7 @@ function earlyAttempts(evidence: Evidence): string[] {
     );
 }
 
-/** Claims, as the audit saw them: before the retry's instant, not only before the first. */
+/** Claims, as the audit recorded them: they must not precede the retry's due time, nor the first one. */
 function earlyClaims({ leases }: Evidence): string[] {
   return (leases?.claims ?? []).flatMap(({ fireId, attempt, dueAt, claimedAt }) => {
     if (dueAt === null) return [`attempt ${attempt} at ${fireId} was claimed at ${at(claimedAt)} while it was parked`];
@@ -31,10 +31,7 @@ function earlyClaims({ leases }: Evidence): string[] {
   });
 }
 
-/**
- * When a single alarm may ring at the earliest, by what its owner asked for and when; `undefined` where that cannot be
- * said.
- */
+/** Earliest time of a single alarm, by its owner's request and its time; `undefined` where it cannot be determined. */
 function earliestOf({ definitions, creates }: AlarmCase): number | undefined {
   const [{ kind, fireAt, delaySeconds }] = definitions;
   if (kind !== 'once' || definitions.length > 1) return undefined;
@@ -43,7 +40,7 @@ function earliestOf({ definitions, creates }: AlarmCase): number | undefined {
 }
 
 /**
- * Wakes, by the receiver's clock and within its tolerance: against their name, and against what the client asked for.
+ * Wakes, by the receiver's clock and within its tolerance: compared with their fire id, and with the client's request.
  */
 function earlyWakes(evidence: Evidence): string[] {
   const { receiver, client } = evidence.history;

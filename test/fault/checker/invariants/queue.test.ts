@@ -2,44 +2,44 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Draft, found, planted, verdictOn } from '../broken-day.ts';
 
-const heldOf = ({ database }: Draft) => found(database.occurrences, ({ leaseUntil }) => leaseUntil !== null);
+const leasedOf = ({ database }: Draft) => found(database.occurrences, ({ leaseUntil }) => leaseUntil !== null);
 
 planted(
   9,
-  'a lease that ran out and still stands',
-  /the lease of \S+ ran out at \S+, and at \S+ it still stood/,
+  'an expired lease that still exists',
+  /the lease of \S+ expired at \S+, and at \S+ it still existed/,
   (draft) => {
-    heldOf(draft).leaseUntil = draft.database.readAt - draft.policy.sweepMs - 1;
+    leasedOf(draft).leaseUntil = draft.database.readAt - draft.policy.sweepMs - 1;
   },
 );
 
 planted(
   9,
-  'the next occurrence of a series that nobody takes',
-  /was due at \S+ and by \S+ nobody had taken it/,
+  'the next occurrence of a series that is not claimed',
+  /was due at \S+ and by \S+ it was not claimed/,
   (draft, { series }) => {
     found(draft.database.occurrences, ({ alarmId }) => alarmId === series).dueAt = draft.database.readAt - 20_001;
   },
 );
 
-test('what was broken until a moment ago has time to recover', async () => {
+test('an installation has time to recover after a fault', async () => {
   const { broken } = await verdictOn((draft, { series }) => {
-    heldOf(draft).leaseUntil = draft.database.readAt - 60_000;
+    leasedOf(draft).leaseUntil = draft.database.readAt - 60_000;
     found(draft.database.occurrences, ({ alarmId }) => alarmId === series).dueAt = draft.database.readAt - 60_000;
     draft.database.wholeSince = draft.database.readAt - 1_000;
   });
   assert.deepEqual(broken, []);
 });
 
-test('what waits behind the hanging wakes of its own owner is not lost, and nobody else is excused by them', async () => {
+test("an occurrence behind hanging wakes of its owner is not lost, and does not excuse other users' delays", async () => {
   const hang = (owner: string) =>
     verdictOn((draft, { series }) => {
       const occurrence = found(draft.database.occurrences, ({ alarmId }) => alarmId === series);
       occurrence.dueAt = draft.database.readAt - 60_000;
-      const held = heldOf(draft);
+      const leased = leasedOf(draft);
       for (let n = 0; n < draft.policy.userConcurrency; n++)
         draft.database.occurrences.push({
-          ...held,
+          ...leased,
           owner,
           alarmId: `hanging-${n}`,
           fireId: `hanging-${n}@1`,

@@ -1,21 +1,21 @@
-/** Part of 6: the runs of a schedule, as any log knows them, and the windows that they have to meet. */
+/** Part of 6: the runs of a schedule in all logs, and the windows that they must be in. */
 import { type AlarmCase, dueOf, type Evidence } from '../evidence.ts';
 import type { Definition } from '../history.ts';
 import type { Window } from '../matching.ts';
 import type { Target } from '../targets.ts';
 
-/** One occurrence of an alarm's own schedule, as any log knows it. */
+/** One occurrence of an alarm's own schedule, from any log. */
 export type Run = {
   fireId: string;
-  /** The instant it stands for. */
+  /** Its nominal time. */
   at: number;
-  /** How many targets it says it stands for besides its own; `undefined` where nobody knows. */
+  /** Number of further targets that it reports as skipped; `undefined` if unknown. */
   missedCount: number | undefined;
-  /** Something came of it: it is in the ledger. */
+  /** It is in the ledger. */
   hasEnded: boolean;
 };
 
-/** What ran of an alarm's own schedule, or is to run next, in the order of its instants. */
+/** The past and next runs of an alarm's own schedule, in the order of their times. */
 export function runsOf(one: AlarmCase, evidence: Evidence): Run[] {
   const live = one.occurrences.filter(({ source }) => source === 'schedule').map(({ fireId }) => fireId);
   const triggered = new Set(one.occurrences.filter(({ source }) => source === 'trigger').map(({ fireId }) => fireId));
@@ -35,7 +35,7 @@ export function runsOf(one: AlarmCase, evidence: Evidence): Run[] {
     .sort((run, other) => run.at - other.at);
 }
 
-/** How many occurrences of the schedule the ledger calls delivered. */
+/** Number of the schedule's occurrences that the ledger records as delivered. */
 export function deliveriesOf(one: AlarmCase, evidence: Evidence): number {
   const isDelivered = (fireId: string) => evidence.attemptsAt(fireId).some(({ outcome }) => outcome === 'delivered');
   return runsOf(one, evidence).filter(({ fireId }) => isDelivered(fireId)).length;
@@ -51,14 +51,14 @@ const MOVING: readonly (keyof Definition)[] = [
   'jitterSeconds',
 ];
 
-/** Its owner edited when it rings. */
+/** Its owner edited its schedule. */
 export function isMoved({ id }: AlarmCase, evidence: Evidence): boolean {
   return evidence
     .acts(id, 'update')
     .some(({ operation }) => MOVING.some((member) => operation.change[member] !== undefined));
 }
 
-/** A target has a window that both ends belong to. */
+/** A target has a window with both ends included. */
 export function windowsOf(targets: readonly Target[]): Window[] {
   return targets.map(({ at: from, spreadMs }) => ({ from, until: from + Math.max(0, Math.ceil(spreadMs) - 1) }));
 }

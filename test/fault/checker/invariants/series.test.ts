@@ -17,7 +17,7 @@ import type { AuditEntry } from '../history.ts';
 
 const MINUTE = 60_000;
 
-/** Gives an occurrence of a series another instant wherever it is known. */
+/** Gives an occurrence of a series another time in all logs. */
 const move = (draft: Draft, from: string, to: string) => {
   const due = Number(to.split('@')[1]);
   for (const attempt of draft.database.attempts)
@@ -30,7 +30,7 @@ const move = (draft: Draft, from: string, to: string) => {
 planted(
   6,
   'a series that drifts by a second',
-  /"breaks"\) ran as \S+, and "\*\/5 \* \* \* \*" \(Europe\/Berlin\) owes no run/,
+  /"breaks"\) ran as \S+, and "\*\/5 \* \* \* \*" \(Europe\/Berlin\) has no target/,
   (draft, { series }) => {
     const { fireId, scheduledFor, startedAt } = lastAttempt(draft, series);
     assert.ok(startedAt >= scheduledFor);
@@ -40,8 +40,8 @@ planted(
 
 planted(
   6,
-  'a target that has no run, and nobody said so',
-  /the target \S+ has no run, and \S+, the next one, says that it stands for 0 more/,
+  'a target without a run and without a report',
+  /the target \S+ has no run, and \S+, the next one, reports 0 skipped occurrences/,
   (draft, { series }) => {
     const runs = attemptsOf(draft, series).filter(({ missedCount }) => missedCount === 0);
     const { fireId } = runs.sort((a, b) => a.startedAt - b.startedAt)[1]!;
@@ -52,22 +52,17 @@ planted(
   },
 );
 
-planted(
-  6,
-  'a run that claims to stand for more than was missed',
-  /says that it stands for 9 more/,
-  (draft, { series }) => {
-    const runs = attemptsOf(draft, series).filter(
-      ({ missedCount, scheduledFor }) => missedCount === 0 && scheduledFor % (5 * MINUTE) === 0,
-    );
-    runs[0]!.missedCount = 9;
-  },
-);
+planted(6, 'a run that reports too many skipped occurrences', /reports 9 skipped occurrences/, (draft, { series }) => {
+  const runs = attemptsOf(draft, series).filter(
+    ({ missedCount, scheduledFor }) => missedCount === 0 && scheduledFor % (5 * MINUTE) === 0,
+  );
+  runs[0]!.missedCount = 9;
+});
 
 planted(
   6,
-  'a series that is active and owes nothing',
-  /"breaks"\) is active, and its series owes nothing/,
+  'an active series without a pending occurrence',
+  /"breaks"\) is active, and its series has no pending occurrence/,
   (draft, { series }) => {
     without(draft.database.occurrences, ({ alarmId, source }) => alarmId === series && source === 'schedule');
   },
@@ -75,7 +70,7 @@ planted(
 
 planted(
   6,
-  'a series that was shown without its next instant',
+  'a series that was shown without its next time',
   /shown active without a next_fire_at \(read/,
   (draft, { series }) => {
     const { answer } = callOn(draft, 'read', series);
@@ -86,8 +81,8 @@ planted(
 
 planted(
   6,
-  'a series that ended although it was to go on',
-  /"breaks"\) has come to its end, and the target \S+ has no run/,
+  'a series that ended too early',
+  /"breaks"\) has ended, and the target \S+ has no run/,
   (draft, { series }) => {
     const { fireId } = lastAttempt(draft, series);
     alarmOf(draft, series).status = 'fired';
@@ -106,20 +101,20 @@ planted(
   },
 );
 
-planted(6, 'an occurrence that was let go although it was in time', /was let go at/, (draft, { missed }) => {
+planted(6, 'an occurrence that was dropped although it was in time', /was dropped at/, (draft, { missed }) => {
   definitionOf(draft, missed).maxLatenessSeconds = 3600 * 24;
 });
 
 planted(
   6,
-  'an attempt that started later than it may',
+  'an attempt that started too late',
   /started \d+ ms after it was due, and it had 1000 ms/,
   (draft, { refused }) => {
     definitionOf(draft, refused).maxLatenessSeconds = 1;
   },
 );
 
-planted(6, 'a single alarm that ran twice', /and what was asked for owes no run at/, (draft, { plain }) => {
+planted(6, 'a single alarm that ran twice', /and the request has no target at/, (draft, { plain }) => {
   const attempt = lastAttempt(draft, plain);
   const again = { ...attempt, scheduledFor: attempt.scheduledFor + MINUTE, startedAt: attempt.startedAt + MINUTE };
   again.finishedAt = again.startedAt + 6;
@@ -129,7 +124,7 @@ planted(6, 'a single alarm that ran twice', /and what was asked for owes no run 
   draft.receiver.turns!.push({ ...turnOf(draft, plain), fireId: again.fireId });
 });
 
-planted(6, 'a series whose instants go back, as the audit shows', /its instants must grow/, (draft, { series }) => {
+planted(6, 'a series whose times go back, as the audit shows', /its times must grow/, (draft, { series }) => {
   const came = draft.database.audit!.filter(
     ({ table, before, after }) =>
       table === 'occurrences' && before === null && after?.alarmId === series && after.source === 'schedule',
@@ -140,7 +135,7 @@ planted(6, 'a series whose instants go back, as the audit shows', /its instants 
 planted(
   6,
   'a schedule that the oracle cannot read',
-  /cannot be held against the oracle, which cannot read "\*\/5 \* \* \* \*" in "Mars\/Olympus"/,
+  /cannot be compared with the oracle, which cannot read "\*\/5 \* \* \* \*" in "Mars\/Olympus"/,
   (draft, { series }) => {
     definitionOf(draft, series).timezone = 'Mars/Olympus';
   },
@@ -148,7 +143,7 @@ planted(
 
 planted(
   6,
-  'an alarm that was set by a clock that was an hour off',
+  'an alarm that was set by a clock with an error of an hour',
   /"unsure"\) was set at \S+ by the database's clock, and its owner did so between/,
   (draft, { repeated }) => {
     for (const call of draft.client.calls) {
@@ -162,7 +157,7 @@ planted(
 
 planted(
   6,
-  'an answer that names another instant than the schedule does',
+  'an answer that names another time than the schedule does',
   /"breaks"\) was acknowledged for \S+, and its schedule names/,
   (draft, { series }) => {
     const { answer } = createOf(draft, series);

@@ -11,7 +11,7 @@ planted(4, 'an accepted wake without a turn', /was accepted, and no turn ran/, (
 
 planted(
   4,
-  'a message that lost a space on its way',
+  'a message that lost a space',
   /carries the message "water the plants \\u0007" where/,
   (draft, { plain }) => {
     for (const item of [wakeOf(draft, plain), turnOf(draft, plain)]) item.message = item.message.trimEnd();
@@ -32,7 +32,7 @@ planted(
   },
 );
 
-planted(4, 'a wake of an alarm that nobody set', /belongs to no alarm that anybody set/, (draft, { plain }) => {
+planted(4, 'a wake without an alarm', /belongs to no requested alarm/, (draft, { plain }) => {
   const wake = wakeOf(draft, plain);
   draft.receiver.wakes.push({
     ...wake,

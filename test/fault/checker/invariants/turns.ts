@@ -1,16 +1,16 @@
-/** 4. Exactly one turn for each occurrence that was accepted, with the agent's own words in it, to the byte. */
+/** 4. Exactly one turn for each accepted occurrence, with the agent's own text in it, to the byte. */
 import { showValue } from '../../../../src/wire/validate.ts';
 import { type AlarmCase, alarmIdOf, type Evidence, isAcceptance } from '../evidence.ts';
 import { at, type Finding, named } from '../finding.ts';
 import type { Definition, Turn, Wake } from '../history.ts';
 
-/** What arrived; `undefined` where the log does not know. */
+/** The received text; `undefined` where the log does not know it. */
 type Arrived = { message: string; payload: string | null | undefined; conversation: string | null | undefined };
 
 const MEMBERS = ['message', 'payload', 'conversation'] as const;
 
 /**
- * The members that are not as any of the alarm's definitions has them. An edit may meet a wake on its way, so each
+ * The members that match none of the alarm's definitions. An edit may overtake a running wake, so each definition
  * counts.
  */
 function changedMembers(arrived: Arrived, { definitions }: AlarmCase): (typeof MEMBERS)[number][] {
@@ -20,7 +20,7 @@ function changedMembers(arrived: Arrived, { definitions }: AlarmCase): (typeof M
   });
 }
 
-function unlike(what: string, arrived: Arrived, one: AlarmCase): string[] {
+function contentMismatch(what: string, arrived: Arrived, one: AlarmCase): string[] {
   return changedMembers(arrived, one).map((member) => {
     const set = one.definitions.map((definition) => showValue(definition[member])).join(' or ');
     return `${what} of ${named(one)} carries the ${member} ${showValue(arrived[member])} where ${set} was set`;
@@ -31,7 +31,7 @@ function ofWake({ message, payload, conversation }: Wake): Arrived {
   return { message, payload, conversation };
 }
 
-/** A turn of an alarm without a conversation gets one of its receiver's making. */
+/** A turn of an alarm without a conversation gets one from its receiver. */
 function ofTurn({ message, payload, conversation }: Turn, { definitions }: AlarmCase): Arrived {
   const isFree = conversation === null || definitions.some((definition) => definition.conversation === null);
   return { message, payload, conversation: isFree ? undefined : conversation };
@@ -42,11 +42,9 @@ function contentViolations(evidence: Evidence): string[] {
   const judge = (what: string, fireId: string, instant: number, arrived: (one: AlarmCase) => Arrived) => {
     const alarmId = alarmIdOf(fireId);
     const one = evidence.caseOf(alarmId);
-    if (one) return unlike(`${what} ${fireId} (${at(instant)})`, arrived(one), one);
-    // The database may hold alarms of users whose client kept no log.
-    return evidence.recordOf(alarmId).row
-      ? []
-      : [`${what} ${fireId} (${at(instant)}) belongs to no alarm that anybody set`];
+    if (one) return contentMismatch(`${what} ${fireId} (${at(instant)})`, arrived(one), one);
+    // The database may contain alarms of users whose client kept no log.
+    return evidence.recordOf(alarmId).row ? [] : [`${what} ${fireId} (${at(instant)}) belongs to no requested alarm`];
   };
   return [
     ...wakes.flatMap((wake) => judge('the wake', wake.fireId, wake.receivedAt, () => ofWake(wake))),
@@ -59,12 +57,12 @@ function turnViolations(accepted: readonly string[], evidence: Evidence): string
   return accepted.flatMap((fireId) => {
     const turns = evidence.turnsFor(fireId);
     if (turns.length === 1) return [];
-    if (turns.length === 0) return [`${fireId} was accepted, and no turn ran because of it`];
+    if (turns.length === 0) return [`${fireId} was accepted, and no turn ran for it`];
     return [`${fireId} has ${turns.length} turns (${turns.map((turn) => at(turn.at)).join(', ')})`];
   });
 }
 
-/** Wakes that arrived after one of the same occurrence had been accepted. */
+/** Wakes that arrived after an accepted one of the same occurrence. */
 function duplicates(accepted: readonly string[], evidence: Evidence): number {
   return accepted.reduce((sum, fireId) => {
     const wakes = evidence.wakesFor(fireId).toSorted((one, other) => one.receivedAt - other.receivedAt);
@@ -80,7 +78,9 @@ export function oneTurnEach(evidence: Evidence): Finding {
   return {
     number: 4,
     title:
-      turns === null ? 'a wake carries the words that were set' : 'one turn per accepted occurrence, word for word',
+      turns === null
+        ? 'a wake contains the text that was set'
+        : 'one turn per accepted occurrence, with the exact text',
     judged: accepted.length,
     unit: 'accepted occurrences',
     violations: [...turnViolations(accepted, evidence), ...contentViolations(evidence)],

@@ -1,11 +1,11 @@
 /**
- * What the audit says happened to leases, one row's change after the other. Whoever writes must have held: a change
- * that no holder and no claim can have made is the trace of somebody whose lease had passed to another. Pure.
+ * Checks the leases in the audit, change by change. Every writer must have the lease: a change that no holder and no
+ * claim can have made comes from a process whose lease had passed to another. Pure.
  *
- * The rules are the store port's. A claim takes a free row and counts fence and attempt up by one. A renewal moves the
- * end of the lease. Only the end of a lease takes it off, and then the ledger gets the attempt, in the same
- * transaction, unless the occurrence was replaced by a later one of its series before anything was sent. Nothing else
- * touches fence, lease or ledger.
+ * The rules are the store port's. A claim takes a free row and increments fence and attempt by one. A renewal moves the
+ * expiry of the lease. Only the end of a lease removes it. The ledger then gets the attempt in the same transaction,
+ * unless a later occurrence of the series replaced it before anything was sent. No other change touches fence, lease or
+ * ledger.
  */
 import type { AuditEntry, OccurrenceImage } from './history.ts';
 
@@ -20,24 +20,24 @@ export type Claimed = {
   claimedAt: number;
 };
 
-export type LeaseStory = {
+export type LeaseHistory = {
   claims: readonly Claimed[];
   /** Changes that touched a fence, a lease or the ledger. */
   judged: number;
-  /** Sentences about changes that nobody was entitled to. */
+  /** Sentences about changes without the lease. */
   unentitled: readonly string[];
-  /** Where in the order of changes each alarm became cancelled. */
+  /** Position in the order of changes at which each alarm became cancelled. */
   cancelledAt: ReadonlyMap<string, number>;
-  /** Occurrences that came into being beside the schedule. */
+  /** Occurrences that were inserted outside the schedule. */
   triggered: ReadonlySet<string>;
-  /** The instants of each alarm's own schedule in the order in which they became owed. */
+  /** The times of each alarm's own schedule in the order in which they became pending. */
   nominals: ReadonlyMap<string, readonly number[]>;
 };
 
 /** A lease that ended and waits for its line in the ledger. */
 type Released = { seq: number; transaction: string | null; image: OccurrenceImage };
 
-export function leaseStory(entries: readonly AuditEntry[]): LeaseStory {
+export function leaseHistory(entries: readonly AuditEntry[]): LeaseHistory {
   const claims: Claimed[] = [];
   const unentitled: string[] = [];
   const cancelledAt = new Map<string, number>();
@@ -52,10 +52,10 @@ export function leaseStory(entries: readonly AuditEntry[]): LeaseStory {
 
   const end = (entry: AuditEntry, image: OccurrenceImage) => {
     const waiting = early.get(image.fireId) ?? [];
-    const place = waiting.findIndex(
+    const index = waiting.findIndex(
       ({ entry: line, attempt }) => attempt === image.attempt && line.transaction === entry.transaction,
     );
-    if (place >= 0) waiting.splice(place, 1);
+    if (index >= 0) waiting.splice(index, 1);
     else {
       const open = released.get(image.fireId) ?? [];
       open.push({ seq: entry.seq, transaction: entry.transaction, image });
@@ -64,7 +64,7 @@ export function leaseStory(entries: readonly AuditEntry[]): LeaseStory {
   };
 
   const came = (entry: AuditEntry, image: OccurrenceImage) => {
-    if (image.leaseUntil !== null) note(entry, `${image.fireId} came into being with a lease that nobody claimed`);
+    if (image.leaseUntil !== null) note(entry, `${image.fireId} was inserted with a lease that no claim made`);
     if (image.source === 'trigger') {
       triggered.add(image.fireId);
       return;
@@ -96,26 +96,26 @@ export function leaseStory(entries: readonly AuditEntry[]): LeaseStory {
     const { before, after } = entry;
     const line = (after ?? before)!;
     if (before !== null) {
-      const what = after === null ? 'was taken out of' : 'was changed in';
-      note(entry, `attempt ${line.attempt} at ${line.fireId} ${what} the ledger, which is only ever added to`);
+      const what = after === null ? 'was deleted from' : 'was changed in';
+      note(entry, `attempt ${line.attempt} at ${line.fireId} ${what} the ledger, which is append-only`);
       return;
     }
     const open = released.get(line.fireId) ?? [];
-    const place = open.findIndex(
+    const index = open.findIndex(
       ({ image, transaction }) => image.attempt === line.attempt && transaction === entry.transaction,
     );
-    if (place >= 0) {
-      open.splice(place, 1);
+    if (index >= 0) {
+      open.splice(index, 1);
       return;
     }
-    // Where transactions are told apart, the lease's end may still come; where not, it is always written first.
+    // Where the engine reports transactions, the lease's end may still follow; otherwise it always comes first.
     if (entry.transaction !== null)
       early.set(line.fireId, [...(early.get(line.fireId) ?? []), { entry, attempt: line.attempt }]);
     else note(entry, stale(line));
   };
 
   const stale = ({ attempt, fireId, outcome }: { attempt: number; fireId: string; outcome: string }) =>
-    `attempt ${attempt} at ${fireId} was recorded as ${outcome} by somebody who did not hold it`;
+    `attempt ${attempt} at ${fireId} was recorded as ${outcome} by a process without the lease`;
 
   for (const entry of entries) {
     if (entry.table === 'alarms') {
@@ -133,7 +133,7 @@ export function leaseStory(entries: readonly AuditEntry[]): LeaseStory {
       changed(entry, before, after);
       continue;
     }
-    // One row of a series may become the next one's: what it was is gone, what it is has come.
+    // One row of a series may become the next one's: the old occurrence is deleted, the new one inserted.
     if (before && before.leaseUntil !== null) end(entry, before);
     if (after) came(entry, after);
   }
@@ -141,10 +141,10 @@ export function leaseStory(entries: readonly AuditEntry[]): LeaseStory {
   for (const lines of early.values()) for (const { entry } of lines) note(entry, stale(entry.after!));
   for (const open of released.values()) {
     for (const { image, seq } of open) {
-      // A first attempt may have been replaced by a later occurrence before anything was sent.
+      // A later occurrence may have replaced a first attempt before anything was sent.
       if (image.attempt === 1) continue;
       unentitled.push(
-        `the lease of attempt ${image.attempt} at ${image.fireId} was taken off without a word in the ledger (change ${seq} of the audit)`,
+        `the lease of attempt ${image.attempt} at ${image.fireId} was ended without a line in the ledger (change ${seq} of the audit)`,
       );
     }
   }

@@ -1,4 +1,4 @@
-/** After a campaign: the three logs are read and judged, and the figures are counted. */
+/** After a campaign: reads and judges the three logs, and computes the figures. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { House } from '../../support/cluster/cluster.ts';
@@ -15,13 +15,13 @@ import { type CampaignReport, latenessOf } from './report.ts';
 import { standstillOf } from './standstill.ts';
 import type { CampaignStore } from './stores.ts';
 
-/** Both instants by the machine's clock. */
+/** Both times by the machine's clock. */
 export type StrikeRecord = Strike & { beganAt: number };
 
-export type Remains = {
+export type CampaignRecords = {
   fault: Fault;
   store: CampaignStore;
-  house: House;
+  installation: House;
   seed: number;
   folder: string;
   files: { client: string; receiver: string };
@@ -31,7 +31,7 @@ export type Remains = {
   lostAnswers: number;
   strikes: readonly StrikeRecord[];
   seconds: number;
-  /** Broken promises that showed already. */
+  /** Broken promises found earlier. */
   besides: readonly string[];
 };
 
@@ -40,7 +40,7 @@ const KEPT = 1;
 const PUNCTUAL = 2;
 const FENCED = 7;
 
-/** Wakes of occurrences that had been accepted before. */
+/** Repeated wakes of accepted occurrences. */
 function countDuplicates({ wakes }: ReceiverLog): number {
   const accepted = new Set<string>();
   let duplicates = 0;
@@ -51,7 +51,7 @@ function countDuplicates({ wakes }: ReceiverLog): number {
   return duplicates;
 }
 
-/** From a moment until everything that was owed by then had been accepted; the machine's clock. */
+/** From a moment until everything due by then was accepted; the machine's clock. */
 function settledMs({ wakes }: ReceiverLog, waits: readonly Wait[], since: number, clock: StoreClock): number {
   const owed = new Set(waits.filter(({ attempt, from }) => attempt === 1 && from <= since).map(({ fireId }) => fireId));
   const accepted = wakes.filter(({ fireId, status }) => owed.has(fireId) && isAcceptance(status));
@@ -61,7 +61,7 @@ function settledMs({ wakes }: ReceiverLog, waits: readonly Wait[], since: number
   return Math.max(since, ...first) - since;
 }
 
-/** What still waits for an attempt that the retry ladder has put off. */
+/** Occurrences that still wait for a delayed attempt of the retry ladder. */
 function countWaiting({ alarms, occurrences, readAt }: DatabaseLog): number {
   const active = new Set(
     alarms.filter(({ status, kind }) => status === 'active' && kind === 'once').map(({ id }) => id),
@@ -69,28 +69,41 @@ function countWaiting({ alarms, occurrences, readAt }: DatabaseLog): number {
   return occurrences.filter(({ alarmId, dueAt }) => active.has(alarmId) && dueAt !== null && dueAt > readAt).length;
 }
 
-/** How late first attempts began, for users whom the fault does not trouble itself. */
-function latenessIn(waits: readonly Wait[], { troubles }: Fault, { users }: House) {
-  const troubled = new Set(users.filter((user) => troubles?.(user)).map(({ label }) => label));
-  const first = waits.filter(({ attempt, owner }) => attempt === 1 && !troubled.has(owner));
+/** Lateness of first attempts, for users that the fault itself does not affect. */
+function latenessIn(waits: readonly Wait[], { affects: troubles }: Fault, { users }: House) {
+  const affected = new Set(users.filter((user) => troubles?.(user)).map(({ label }) => label));
+  const first = waits.filter(({ attempt, owner }) => attempt === 1 && !affected.has(owner));
   return latenessOf(first.map(({ from, until }) => Math.max(0, until - from)));
 }
 
-export async function reckon(remains: Remains): Promise<CampaignReport> {
-  const { fault, store, house, seed, folder, files, moment, policy, load, lostAnswers, strikes, seconds, besides } =
-    remains;
-  const { replicas } = house.plan;
-  const clock = store === 'sqlite' ? (house.clocks[0] ?? MACHINE_CLOCK) : MACHINE_CLOCK;
+export async function evaluate(records: CampaignRecords): Promise<CampaignReport> {
+  const {
+    fault,
+    store,
+    installation,
+    seed,
+    folder,
+    files,
+    moment,
+    policy,
+    load,
+    lostAnswers,
+    strikes,
+    seconds,
+    besides,
+  } = records;
+  const { replicas } = installation.plan;
+  const clock = store === 'sqlite' ? (installation.clocks[0] ?? MACHINE_CLOCK) : MACHINE_CLOCK;
   const { log: client } = readClientLogs([files.client]);
   const { log: receiver } = readReceiverLogs([files.receiver]);
-  const database = await readDatabase(await house.readFrom(), moment);
+  const database = await readDatabase(await installation.readFrom(), moment);
   writeFileSync(join(folder, 'database.json'), JSON.stringify(database));
   const verdict = judge({ client, receiver, database, policy });
   const brokenIn = (number: number) => verdict.findings.find((finding) => finding.number === number)!.violations.length;
   const waits = waitsOf(database, clock);
-  const struck = strikes.map(({ what, beganAt, overAt }, index) => ({
+  const struck = strikes.map(({ what, beganAt, endedAt }, index) => ({
     what,
-    recoveryMs: Math.round(recoveryMs(waits, overAt, strikes[index + 1]?.beganAt)),
+    recoveryMs: Math.round(recoveryMs(waits, endedAt, strikes[index + 1]?.beganAt)),
     standstill: standstillOf(client, receiver, beganAt, strikes[index + 1]?.beganAt ?? moment.wholeSince),
   }));
   return {
@@ -109,12 +122,12 @@ export async function reckon(remains: Remains): Promise<CampaignReport> {
     attempts: database.attempts.length,
     unknownAttempts: database.attempts.filter(({ outcome }) => outcome === 'unknown').length,
     lost: brokenIn(KEPT),
-    early: brokenIn(PUNCTUAL) + house.targets.early.length,
+    early: brokenIn(PUNCTUAL) + installation.targets.early.length,
     unfencedWrites: brokenIn(FENCED),
     waiting: countWaiting(database),
     recoveryMs: Math.max(0, ...struck.map((strike) => strike.recoveryMs)),
-    settledMs: strikes.length > 0 ? Math.round(settledMs(receiver, waits, strikes.at(-1)!.overAt, clock)) : 0,
-    lateness: latenessIn(waits, fault, house),
+    settledMs: strikes.length > 0 ? Math.round(settledMs(receiver, waits, strikes.at(-1)!.endedAt, clock)) : 0,
+    lateness: latenessIn(waits, fault, installation),
     judged: verdict.findings.map(({ title, judged, unit, violations }) => ({
       invariant: title,
       cases: judged,
