@@ -1,4 +1,7 @@
-/** The agents of this folder, woken by an alarm: started, told the words unchanged, one turn for an occurrence. */
+/**
+ * Checks the agents of this folder with an alarm: the alarm starts the agent, the message arrives unchanged, and each
+ * occurrence is one turn.
+ */
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,7 +18,7 @@ const AGENTS = [
   { name: 'agent.ts', program: process.execPath, skip: false },
 ];
 
-describe('an agent of the examples', () => {
+describe('an example agent', () => {
   const owner = sharedOwner();
   let house: Installation;
   before(async () => {
@@ -24,7 +27,7 @@ describe('an agent of the examples', () => {
   after(() => owner.end());
 
   for (const { name, program, skip } of AGENTS) {
-    test(`${name} is started by an alarm, and has one turn`, { skip }, async () => {
+    test(`${name} is started by an alarm and has one turn`, { skip }, async () => {
       const folder = join(temporaryFolder(owner), 'agent');
       mkdirSync(folder);
       const command = [program, join(import.meta.dirname, name)];

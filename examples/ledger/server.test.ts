@@ -14,7 +14,7 @@ const REVEILLE = join(import.meta.dirname, '..', '..', 'bin', 'reveille.mjs');
 type Answer = { id?: number; result?: Record<string, unknown>; error?: { code: number; message: string } };
 type Result = { isError?: boolean; content: { text: string }[]; structuredContent?: Record<string, unknown> };
 
-/** A ledger in a process of its own, spoken to line by line. */
+/** A ledger in its own process, addressed line by line. */
 class Peer {
   readonly child: ChildProcess;
   readonly #answers = new Map<number, PromiseWithResolvers<Answer>>();
@@ -72,7 +72,7 @@ const order = (idempotency_key: string) => ({
   idempotency_key,
 });
 
-test('the ledger serves six tools with schemas of what goes in and comes out, and keeps its book in REVEILLE_HOME', async (t) => {
+test('the ledger serves six tools with input and output schemas, and stores its book in REVEILLE_HOME', async (t) => {
   const home = temporaryFolder(t);
   const peer = await start(t, home);
   const { result } = await peer.send('tools/list').answer;
@@ -96,7 +96,7 @@ test('the ledger serves six tools with schemas of what goes in and comes out, an
   assert.equal(book.accounts().length, 5);
 });
 
-test('what is wrong with an order is answered, and nothing moves', async (t) => {
+test('an invalid order is answered with its error, and no money moves', async (t) => {
   const peer = await start(t, temporaryFolder(t));
   const wrong: object[] = [
     { ...order('k'), amount: '9999' },
@@ -130,7 +130,7 @@ test('an exchange and its quote are answered as their schemas say, and one with 
   assert.equal((await peer.call('exchange', { ...given, idempotency_key: 'k2', memo: 'x' })).isError, true);
 });
 
-test('a transfer that was answered outlives kill -9, and the next process takes over at once', async (t) => {
+test('an answered transfer survives kill -9, and the next process takes over at once', async (t) => {
   const [home, dataDir] = [temporaryFolder(t), temporaryFolder(t)];
   let peer = await start(t, home, dataDir);
   const answered: string[] = [];
@@ -177,7 +177,7 @@ test('two processes that race for the same keys move each amount once, and no an
   assert.match(JSON.stringify(structuredContent), new RegExp(`"balance":"${count}\\.00"`));
 });
 
-test('the ledger ends when its client does, and says so when its book is damaged', async (t) => {
+test('the ledger ends when its client does, and reports a damaged book', async (t) => {
   const home = temporaryFolder(t);
   const peer = await start(t, home);
   peer.child.stdin!.end();
@@ -197,9 +197,9 @@ test('the ledger ends when its client does, and says so when its book is damaged
   assert.match(said, /ledger\.db is damaged/);
 });
 
-test('the ledger ends after a message that is longer than any may be', async (t) => {
+test('the ledger ends after a message above the maximum length', async (t) => {
   const { child } = await start(t, temporaryFolder(t));
-  // It need not take all of it.
+  // The ledger need not read all of it.
   child.stdin!.on('error', () => {});
   child.stdin!.write(`{"jsonrpc":"2.0","id":99,"method":"ping","params":{"x":"${'x'.repeat(11 * 1024 * 1024)}"}}`);
   assert.deepEqual(await once(child, 'exit'), [0, null]);

@@ -1,6 +1,6 @@
 /**
- * The stdio MCP server behind `reveille ledger`: play money to try the executor with, kept as carefully as real money
- * would be.
+ * The stdio MCP server behind `reveille ledger`: play money for trying the executor, with the same guarantees as real
+ * money.
  */
 import type { Readable, Writable } from 'node:stream';
 import { type CallToolResult, McpServer } from '@modelcontextprotocol/server';
@@ -12,7 +12,7 @@ import { toReveilleError, wireErrorOf } from '../../src/wire/errors.ts';
 import { shortText } from '../../src/wire/text.ts';
 import { type Book, openBook } from './book.ts';
 
-/** Stands in the URIs of the tools. */
+/** Part of the tools' URIs. */
 const LEDGER_VERSION = '0.1.0';
 
 const account = z.string().min(1).max(64).describe('the name of an account');
@@ -55,7 +55,7 @@ const exchangedSchema = z.object({ exchange_id: z.string(), ...exchanged, made_a
 const ROUNDED = 'What comes out is amount times rate, rounded down to the cent.';
 
 export type LedgerOptions = {
-  /** Where `ledger.db` is kept. */
+  /** The folder of `ledger.db`. */
   dataDir: string;
   log: Logger;
   clock?: Clock;
@@ -64,7 +64,7 @@ export type LedgerOptions = {
 };
 
 function createServer(book: Book, log: Logger): McpServer {
-  /** What is wrong with an order is for its author to read; what is wrong with us is for the log as well. */
+  /** An error of the order goes to its author; an error of the ledger goes to the log as well. */
   const answer = (make: () => object): CallToolResult => {
     try {
       const made = make();
@@ -155,7 +155,7 @@ function createServer(book: Book, log: Logger): McpServer {
 }
 
 /**
- * Serves MCP on stdin and stdout until the client hangs up.
+ * Serves MCP on stdin and stdout until the client disconnects.
  *
  * @throws ReveilleError when the book cannot be opened
  */

@@ -12,12 +12,12 @@ import {
 } from '../../schemas/chronometric/published.ts';
 import { CHRONOMETRIC_TOOL_VERSIONS } from '../../src/wire/chronometric-words.ts';
 
-test('the tools of chronometric have only grown since v0.1.0 was published, but for what the sources had said', () => {
+test('the tools of chronometric have only additive changes since v0.1.0, except corrections from the sources', () => {
   assert.deepEqual(breaksSince(baseline(), toolSchemas()), []);
-  assert.deepEqual(changesSince(baseline(), toolSchemas()), CORRECTIONS, 'each exception is one that is needed');
+  assert.deepEqual(changesSince(baseline(), toolSchemas()), CORRECTIONS, 'each exception is needed');
 });
 
-test('a pattern that was written in another way accepts the same text', () => {
+test('a rewritten pattern accepts the same text', () => {
   const parts = ['', '0', '7', '12', '12H', 'H', '3M', 'M', '5S', 'S', '1.5S', '-1S', ' ', 'P', 'PT'];
   const ends = parts.flatMap((one) => parts.flatMap((two) => parts.map((three) => `${one}${two}${three}`)));
   const texts = ends.flatMap((end) => [`PT${end}`, `P${end}`, `PT${end}\n`, end]);
@@ -28,7 +28,7 @@ test('a pattern that was written in another way accepts the same text', () => {
   }
 });
 
-test('each tool has a version of its own, which changes when what it takes or answers does', () => {
+test('each tool has its own version, which changes with its input or output', () => {
   const known = toolVersions(
     {},
     baseline().map((each) => ({ ...each })),
@@ -49,7 +49,7 @@ test('each tool has a version of its own, which changes when what it takes or an
   assert.deepEqual(toolVersions(knownToolVersions(), reworded), knownToolVersions());
 });
 
-test('each schema has an identity of its own in the line of v0.1.0, a title and a description', () => {
+test('each schema has its own identity in the line of v0.1.0, a title and a description', () => {
   const schemas = toolSchemas().map(({ schema }) => schema);
   assert.equal(schemas.length, 10);
   assert.equal(new Set(schemas.map(({ $id }) => $id)).size, 10);
@@ -59,12 +59,12 @@ test('each schema has an identity of its own in the line of v0.1.0, a title and 
   }
 });
 
-test('an identity that changes is a break', () => {
+test('a changed identity is a breaking change', () => {
   const moved = toolSchemas().map((each) => ({ ...each, schema: { ...each.schema, $id: 'urn:elsewhere' } }));
   assert.equal(breaksSince(baseline(), moved).length, 10);
 });
 
-test('a tool that is taken away is a break, and one that is added is none', () => {
+test('a removed tool is a breaking change, and an added tool is not', () => {
   const now = toolSchemas();
   assert.deepEqual(breaksSince(now, now.slice(2)), [
     'get_time_context.input: is gone',
@@ -90,7 +90,7 @@ const THING: Schema = {
 type Loose = Record<string, any>;
 type Change = (thing: Loose) => void;
 
-/** What the checker says of a change, by direction. */
+/** The checker's result for a change, by direction. */
 function judged(change: Change): Record<Direction, boolean> {
   const after = structuredClone(THING) as Loose;
   change(after);
@@ -151,7 +151,7 @@ const CHANGES: readonly [string, Record<Direction, boolean>, Change][] = [
   ['a keyword that it does not know', BOTH, (thing) => Object.assign(thing, { patternProperties: {} })],
 ];
 
-describe('what v0.1.x may not do is found', () => {
+describe('changes that v0.1.x does not allow are found', () => {
   for (const [what, expected, change] of CHANGES) {
     test(what, () => assert.deepEqual(judged(change), expected));
   }

@@ -10,7 +10,7 @@ import { buildProgram } from '../../src/cli/tree/program.ts';
 const ROOT = join(import.meta.dirname, '..', '..');
 const PAGES = globSync(['*.md', '{docs,examples,clients,test,deploy,integrations}/**/*.md'], { cwd: ROOT }).toSorted();
 
-/** Pages that a program writes, and the benchmarks, which it writes in part. */
+/** Generated pages, and the benchmarks, which are generated in part. */
 const GENERATED = /^docs\/(?:reference\/(?:routes|settings|errors\/.*)|internals\/(?:benchmarks|decisions\/.*))\.md$/;
 const WRITTEN = PAGES.filter((name) => /^(?:docs\/.*|README)\.md$/.test(name) && !GENERATED.test(name));
 const WORDS_MAX = 30_000;
@@ -20,7 +20,10 @@ const COLUMNS = 100;
 /** The page without the text of code blocks; the lines stay. */
 const proseOf = (name: string) =>
   readFileSync(join(ROOT, name), 'utf8').replace(/^ *```[\s\S]*?^ *```/gm, (code) => code.replaceAll(/[^\n]/g, ''));
-const wordCount = (name: string) => proseOf(name).split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word)).length;
+const wordCount = (name: string) =>
+  proseOf(name)
+    .split(/\s+/)
+    .filter((word) => /[\p{L}\p{N}]/u.test(word)).length;
 
 test('no link is broken', () => {
   assert.deepEqual(
@@ -47,7 +50,10 @@ test(`prose wraps at ${COLUMNS} columns; tables, code and single links may be lo
   assert.deepEqual(long, []);
 });
 
-/** The words of a shell's line as far as they matter here: quoted ones are one, and what others do with it is left out. */
+/**
+ * The arguments of a shell line, as far as this test needs them: a quoted argument is one, and parts for other programs
+ * are omitted.
+ */
 function wordsOf(line: string): string[] {
   const words = line.match(/"[^"]*"|'[^']*'|\$\([^)]*\)|[^\s"']+/g) ?? [];
   const end = words.findIndex((word) => /^(?:\||&&|;|>|>>|<|#.*)$/.test(word));
@@ -89,17 +95,17 @@ function faultOf(program: OutlineCommand, words: readonly string[]): string | un
     command.values.length === 0
   )
     return `"${command.words.join(' ')}" has no command "${words[at]}"`;
-  // What stands behind "--" belongs to another program.
+  // Arguments after "--" belong to another program.
   const own = words.slice(at, words.includes('--') ? words.indexOf('--') : undefined);
   const known = new Set([...program.options, ...command.options].flatMap(({ names }) => names).concat('--help', '-h'));
   const unknown = own.filter((word) => /^--?[a-z]/.test(word)).find((word) => !known.has(word.split('=')[0]!));
   return unknown && `"${command.words.join(' ')}" has no ${unknown}`;
 }
 
-test('the commands that are shown exist, with the flags that are shown', async () => {
+test('the commands in the pages exist, with their flags', async () => {
   const program = await outlineOf(buildProgram(process));
   assert.ok(everyCommand(program).length > 50);
-  // Decisions and changes tell of what was.
+  // Decisions and the changelog describe earlier versions.
   const shown = PAGES.filter((name) => !/^CHANGELOG|decisions\//.test(name)).flatMap((name) =>
     commandsOn(name).map(({ line, words }) => ({ name, line, fault: faultOf(program, words) })),
   );
@@ -110,7 +116,7 @@ test('the commands that are shown exist, with the flags that are shown', async (
   );
 });
 
-test('the ids in examples are as long as lists print them: 8 characters are the same for a minute', () => {
+test('the ids in examples are as long as in lists: the first 8 characters are the same for a minute', () => {
   const short = PAGES.filter((name) => name !== 'CHANGELOG.md').flatMap((name) =>
     [...readFileSync(join(ROOT, name), 'utf8').matchAll(/reveille [a-z ]+(01[0-9a-f]{6})(?![0-9a-f-])/g)].map(
       ([line]) => `${name}: ${line}`,

@@ -11,7 +11,7 @@ import { assertInOrder, openReceiptHouse, USER } from './receipt-house.ts';
 
 const NEO = fileURLToPath(new URL('../../src/neo/testing/neo-process.fixture.ts', import.meta.url));
 
-test('on Citus an alarm is set, rings, wakes a sleeping Neo, and its turn is told', { skip: noCitus() }, async (t) => {
+test('on Citus an alarm fires, wakes a sleeping Neo, and its turn is reported', { skip: noCitus() }, async (t) => {
   const cluster = await CitusCluster.start();
   atEnd(t, () => cluster.close());
   await spread({ uri: cluster.uri, buckets: 8, citus: true, clock: systemClock, log: silentLogger });

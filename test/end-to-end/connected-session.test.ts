@@ -1,4 +1,4 @@
-/** An agent CLI that was connected: an alarm set without a conversation wakes the very session that set it. */
+/** A connected agent CLI: an alarm without a conversation wakes the very session that set it. */
 
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -24,11 +24,11 @@ type Bench = Omit<Installation, 'attempt'> & {
   person: string;
   work: string;
   env: Record<'HOME' | 'PATH' | 'REVEILLE_HOME', string>;
-  /** `reveille connect …` in the working folder. */
+  /** Runs `reveille connect …` in the working folder. */
   connect(...words: string[]): Promise<string>;
-  /** Begins a session that exists, as a CLI in a terminal. */
+  /** Begins an existing session, like a CLI in a terminal. */
   open(client?: string, more?: Record<string, string>, cwd?: string): OpenSession;
-  /** `reveille connect …`, whatever becomes of it. */
+  /** Runs `reveille connect …`, with any exit status. */
   attempt(words: readonly string[]): Promise<Outcome>;
 };
 
@@ -105,7 +105,7 @@ async function bench(t: TestContext): Promise<Bench> {
   };
 }
 
-test('an alarm that names no conversation resumes the very session, started with --resume and its id', async (t) => {
+test('an alarm without a conversation resumes the same session, started with --resume and its id', async (t) => {
   const house = await bench(t);
   assert.match(await house.connect('claude', '--yes', '--wake'), /Wakes of .* go to claude in .*work/);
   const session = makeSession(house);
@@ -128,7 +128,7 @@ test('an alarm that names no conversation resumes the very session, started with
   assert.equal(existsSync(join(house.home.path, 'wake-target.json')), false);
 });
 
-test('two sessions in one folder do not mix, and a session that is cleared is the new one from the next prompt on', async (t) => {
+test('two sessions in one folder stay separate, and a cleared session is the new one from the next prompt on', async (t) => {
   const house = await bench(t);
   await house.connect('claude', '--yes', '--no-wake');
   const [first, second] = [house.open(), house.open()];
@@ -141,7 +141,7 @@ test('two sessions in one folder do not mix, and a session that is cleared is th
   assert.equal((await first.set()).conversation_id, cleared);
   assert.equal((await second.set()).conversation_id, two);
   assert.equal((await second.set({ conversation_id: 'daily' })).conversation_id, 'daily');
-  // A process that goes back and forth may have both open: which of them calls is not known.
+  // A process that alternates may have both open: the calling session is unknown.
   await first.prompt(one);
   const unknown = await first.set();
   assert.equal(unknown.conversation_id, undefined);
@@ -158,7 +158,7 @@ test('without a hook nothing is guessed, and the answer says that a new conversa
   assert.match(answer.note!, /conversation of this call is not known.*starts a new conversation/);
 });
 
-test('a session of another folder than the wake target is said to start a new conversation', async (t) => {
+test('for a session of another folder than the wake target, the answer says that a new conversation is started', async (t) => {
   const house = await bench(t);
   await house.connect('claude', '--yes', '--wake');
   const open = house.open('claude-code', {}, house.person);
@@ -169,7 +169,7 @@ test('a session of another folder than the wake target is said to start a new co
   assert.match(answer.note!, /^Wakes start claude in \S+work\. This session is of \S+, so the alarm starts a new/);
 });
 
-test('a session of Gemini CLI is resumed likewise, by its own prompt hook', async (t) => {
+test('a session of Gemini CLI is resumed in the same way, by its own prompt hook', async (t) => {
   const house = await bench(t);
   await house.connect('gemini', '--yes', '--wake');
   const session = makeSession(house, 'gemini');
@@ -190,14 +190,14 @@ test('Codex names the thread with each call, and its process names none', async 
   assert.match((await codex.set()).note!, /not known/);
 });
 
-test('a program that was woken sets its alarms in the conversation of that wake', async (t) => {
+test('a woken program sets its alarms in the conversation of that wake', async (t) => {
   const house = await bench(t);
   await house.connect('claude', '--yes', '--no-wake');
   const woken = house.open('claude-code', { REVEILLE_CONVERSATION_ID: 'daily' });
   assert.equal((await woken.set()).conversation_id, 'daily');
 });
 
-test('connect tries the wake target with an alarm that resumes a session, and --undo brings back the one before', async (t) => {
+test('connect tries the wake target with an alarm that resumes a session, and --undo restores the earlier target', async (t) => {
   const house = await bench(t);
   const { client, router, secrets, label } = house;
   const machines = createRouterClient({ url: router.url, token: secrets.ROUTER_ADMIN_TOKEN });
@@ -214,14 +214,14 @@ test('connect tries the wake target with an alarm that resumes a session, and --
   assert.equal((await client.listAlarms({ status: 'active' })).alarms.length, 0);
   assert.deepEqual((await machines.show(owner)).spec, { preset: 'claude', cwd: house.work });
 
-  // Connecting once more changes nothing, and does not take the client for what was there before.
+  // A second connect changes nothing, and does not record the client as the earlier state.
   assert.match(await house.connect('claude', '--wake', '--yes'), /connected already/);
   assert.match(await house.connect('claude', '--undo', '--yes'), /Wakes go to codex in/);
   assert.deepEqual((await machines.show(owner)).spec, elsewhere);
   assert.match(await house.connect('claude', '--undo', '--yes'), /Nothing of ours/);
 });
 
-test('an agent whose token would be lost is not replaced, and without a word the wake target stays', async (t) => {
+test('an agent whose token would be lost is not replaced, and without an option the wake target stays', async (t) => {
   const house = await bench(t);
   const { router, secrets, label } = house;
   const machines = createRouterClient({ url: router.url, token: secrets.ROUTER_ADMIN_TOKEN });
@@ -241,7 +241,7 @@ test('an agent whose token would be lost is not replaced, and without a word the
   assert.equal((await machines.show(owner)).provider, 'http');
 });
 
-test('a test alarm that the router refuses ends at once with the reason, and is not left behind', async (t) => {
+test('a test alarm that the router refuses ends at once with the reason, and is removed', async (t) => {
   const house = await bench(t);
   rmSync(join(house.person, 'bin', 'claude'));
   const { status, stderr } = await house.attempt(['claude', '--yes', '--wake', '--test']);
@@ -250,11 +250,11 @@ test('a test alarm that the router refuses ends at once with the reason, and is 
   assert.equal((await house.client.listAlarms({ status: 'active' })).alarms.length, 0);
 });
 
-test('at a terminal connect says where wakes go, offers this folder, and ends with the test that was agreed to', {
+test('at a terminal connect shows the wake target, offers this folder, and ends with the confirmed test', {
   skip: needs('script'),
 }, async (t) => {
   const house = await bench(t);
-  // The shell that `script` starts goes to the folder first: a terminal has no option for it.
+  // The shell of `script` changes to the folder first: a terminal has no option for it.
   const words = ['sh', '-c', 'cd "$0" && exec "$@"', house.work, process.execPath, PROGRAM, 'connect', 'claude'];
   const screen = watchedIn({ columns: 200, rows: 60 }, words, house.env);
   atEnd(t, () => screen.end());

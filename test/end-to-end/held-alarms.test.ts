@@ -18,7 +18,7 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const USER = 'alice';
 
-/** chronosd, a router and a daemon under one clock, and a client that is the user's agent. */
+/** chronosd, a router and a daemon under one clock, and a client of the user's agent. */
 async function house(t: TestContext, budgetOf: (now: number) => Budget) {
   const clock = new ShiftingClock();
   const router = await startBench(t, { clock });
@@ -55,7 +55,7 @@ function quietAround(now: number): Budget {
 
 const endOf = (now: number) => Math.floor((now + HOUR) / MINUTE) * MINUTE;
 
-test('in quiet hours an alarm waits with its reason, an urgent one rings, and each is one turn in the end', async (t) => {
+test('in quiet hours an alarm is deferred with its reason, an urgent one fires, and each is one turn in the end', async (t) => {
   const { clock, began, client, metric, chatsAbout } = await house(t, quietAround);
   const end = endOf(began);
   const set = (wake_message: string, more: object = {}) =>
@@ -111,7 +111,7 @@ test('in quiet hours an alarm waits with its reason, an urgent one rings, and ea
   for (const message of ['too late then', 'dropped']) assert.equal(chatsAbout(message).length, 0, message);
 });
 
-test('an alarm that is held back rings within a quarter of an hour after its budget was lifted', async (t) => {
+test('a deferred alarm fires within a quarter of an hour after its budget was removed', async (t) => {
   const { clock, router, client } = await house(t, quietAround);
   const { id } = await client.createAlarm({ kind: 'once', delay_seconds: 30, wake_message: 'calm' });
   clock.advance(31 * SECOND);
@@ -121,7 +121,7 @@ test('an alarm that is held back rings within a quarter of an hour after its bud
   await eventually('it has rung', async () => (await client.getAlarm(id)).status === 'fired');
 });
 
-test('a series that is held back over several occurrences rings once at the end, for the latest', async (t) => {
+test('a series that is deferred over several occurrences fires once at the end, for the latest', async (t) => {
   const { clock, began, client, chatsAbout } = await house(t, quietAround);
   const end = endOf(began);
   const { id } = await client.createAlarm({ kind: 'cron', cron_expr: '@every 10m', wake_message: 'again' });
@@ -139,15 +139,15 @@ test('a series that is held back over several occurrences rings once at the end,
   assert.equal(chatsAbout('again').length, 1);
 });
 
-test('alarms beyond a limit come back one after the other, each when it is its turn', async (t) => {
+test('alarms beyond a limit fire one after the other, each at its own time', async (t) => {
   const { clock, client, metric, chatsAbout } = await house(t, () => ({ min_gap_seconds: 60 }));
   const ids = await Promise.all(
     [1, 2, 3, 4].map(() => client.createAlarm({ kind: 'once', delay_seconds: 30, wake_message: 'ring' })),
   );
   clock.advance(31 * SECOND);
   /**
-   * The places of those that wait, when so many have rung and nothing is under way: to move the clock would make its
-   * answer late.
+   * The places of the waiting ones, when a given number has fired and none is in delivery: moving the clock would make
+   * an answer late.
    */
   const placesAfter = async (rung: number) => {
     const alarms = await Promise.all(ids.map(({ id }) => client.getAlarm(id)));
@@ -157,13 +157,12 @@ test('alarms beyond a limit come back one after the other, each when it is its t
   };
   const places = await eventually('one has rung and three are held back', () => placesAfter(1));
   await eventually('three holds are counted', async () => (await metric('chronos_held_total')) === 3);
-  for (const n of [1, 2]) assert.ok(places[n]! - places[n - 1]! >= MINUTE, 'each has a place of its own');
+  for (const n of [1, 2]) assert.ok(places[n]! - places[n - 1]! >= MINUTE, 'each has its own place');
   for (let waiting: number[] = places, rung = 1; waiting.length > 0; rung++) {
     const moveTo = (place: number) => clock.advance(Math.max(0, place - clock.now()) + 2 * SECOND);
     moveTo(waiting[0]!);
     waiting = await eventually('the next one rings', async () => {
-      // Where the machine was slow, the one before it went later than it was promised, and this one has to wait a
-      // little more.
+      // On a slow machine, the previous one was later than promised, and this one waits a little longer.
       const late = await placesAfter(rung);
       if (late && late[0]! > clock.now()) moveTo(late[0]!);
       return await placesAfter(rung + 1);

@@ -1,6 +1,6 @@
 /**
- * A night as a user has it: `reveille up` with Neo and the executor as they ship, git, a page and a model that follows
- * a script. What Reveille runs are processes of their own, and the test does no more than a person can.
+ * A night of a user: `reveille up` with the shipped Neo and executor, git, a page and a scripted model. Reveille's
+ * programs are separate processes, and the test uses only the actions of a person.
  */
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
@@ -37,7 +37,7 @@ const sequence = (verb: string, ...nodes: object[]) =>
   calling({ name: 'submit_intent', args: { verb, plan: { id: 'all', kind: 'sequence', nodes } } });
 const $ref = (reference: string) => ({ $ref: reference });
 
-/** The compiler looks up which accounts there are before it makes a plan with money. */
+/** The compiler queries the accounts before it makes a plan with money. */
 const compiler: Script = (response, request) => {
   const { messages } = request.body;
   if (!messages.some(({ content }) => content.includes('10.00 EUR')))
@@ -62,7 +62,7 @@ const compiler: Script = (response, request) => {
   )(response, request);
 };
 
-/** The agent reads, edits and hands two tasks over; told of anything else, it takes note. */
+/** The agent reads, edits and submits two tasks; for any other message it takes a note. */
 const agent =
   (page: string, workspace: string): Script =>
   (response, request) => {
@@ -83,7 +83,7 @@ const agent =
 
 type Ring = { alarm_id: string; machine_start_ms: number | null };
 
-/** `reveille up`, with no more than a person sets, and the command line beside it. */
+/** `reveille up` with only the settings of a person, and the command line beside it. */
 async function startUp(t: TestContext, home: string, more: Record<string, string>) {
   const ports = { CHRONOS_PORT: '0', ROUTER_PORT: '0', EXECUTOR_PORT: '0' };
   const env = { PATH: process.env.PATH ?? '', HOME: home, REVEILLE_HOME: home, ...ports, ...more };
@@ -97,7 +97,7 @@ async function startUp(t: TestContext, home: string, more: Record<string, string
   };
   atEnd(t, end);
   await eventually('up is there', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
-  /** What a command says, a JSON value for each line. */
+  /** The output of a command, a JSON value for each line. */
   const run = async <T>(...words: string[]): Promise<T[]> => {
     const { status, stdout, stderr } = await reveille(home, [...words, '--json'], { env: ports });
     assert.equal(status, 0, stderr);
@@ -106,7 +106,7 @@ async function startUp(t: TestContext, home: string, more: Record<string, string
   return { rings, run, end };
 }
 
-/** What the Neo that the router has started answers its person, as its source text. */
+/** The answer of the Neo that the router has started, as source text. */
 async function askNeo(home: string, path: string): Promise<string> {
   const { NEO_DAEMON_TOKEN } = JSON.parse(readFileSync(join(home, 'secrets.json'), 'utf8'));
   const db = new DatabaseSync(join(home, 'router', 'router.db'), { readOnly: true });
@@ -124,7 +124,7 @@ type Turn = { alarm_id: string; status: string; attempts: number; message: strin
 type Call = { node_id: string; answered?: { approver: string } };
 type Envelope = { kind: string; body: { node_id?: string; resolved?: object } };
 
-test('a night: Neo is woken, reads, edits and commits; what an exchange gives is sent on after two questions', {
+test('a night: an alarm wakes Neo, it reads, edits and commits; the result of an exchange is transferred after two questions', {
   skip: needs('git'),
 }, async (t) => {
   const home = temporaryFolder(t);
@@ -216,7 +216,7 @@ test('a night: Neo is woken, reads, edits and commits; what an exchange gives is
   assert.match(receipts[0], /changes of the workspace are committed/);
   assert.ok(receipts[1].includes('"ref":"exchange#/received/amount"') && receipts[1].includes('"json":"\\"11.63\\""'));
 
-  // Nothing runs any more: two programs that share no line check the receipts with the keys alone.
+  // All processes have ended: two programs without shared code verify the receipts with the keys alone.
   const key = readKeyFile(join(home, 'executor', 'executor.key')).publicKeyHex;
   const verified = async (text: string, ...who: string[]) => {
     const words = ['receipt', 'verify', '--key', key, ...who.flatMap((one) => ['--approver', one]), '--json'];

@@ -1,6 +1,6 @@
 /**
- * A night in which the model's endpoint is away around a wake: the turn runs when it is back, once, and the log of the
- * morning says so. `reveille up` is a process of its own, ended and started again in between.
+ * A night in which the model's endpoint is unavailable around a wake: the turn runs once when the endpoint is back, and
+ * the log of the morning says so. `reveille up` is a separate process, ended and started again in between.
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -24,14 +24,14 @@ function startUp(t: TestContext, env: Record<string, string>): { child: ChildPro
     });
   t.after(async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;
-    // Not killed: its machines would be left behind.
+    // Not killed: its machines would keep running.
     child.kill('SIGTERM');
     await once(child, 'close');
   });
   return { child, text: () => text };
 }
 
-test('a wake that met an endpoint that was away has its turn when it is back, once, and the log tells it', async (t) => {
+test('a wake during an outage of the endpoint has its turn once, after the outage, and the log shows it', async (t) => {
   const home = temporaryFolder(t);
   let isAway = true;
   let answered = 0;

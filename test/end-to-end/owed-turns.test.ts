@@ -8,10 +8,10 @@ import { eventually } from '../support/eventually.ts';
 import { openReceiptHouse, USER } from './receipt-house.ts';
 
 const NEO = fileURLToPath(new URL('../../src/neo/testing/neo-process.fixture.ts', import.meta.url));
-/** Neo's drain, the router's rest before the start, and the start on a busy computer. */
+/** Neo's drain, the router's pause before the start, and the start on a busy computer. */
 const FINISHED_WITHIN_MS = 60_000;
 
-/** A Neo that an alarm woke, in the middle of its turn: the model's first answer never comes. */
+/** A Neo that an alarm woke, in the middle of its turn: the model's first answer never arrives. */
 async function inMidTurn(t: TestContext) {
   const house = await openReceiptHouse(t);
   const endpoint = await modelEndpoint(t, () => {}, saying('done after all'));
@@ -33,14 +33,14 @@ async function assertFinished({ house, endpoint, alarmId }: Awaited<ReturnType<t
   assert.ok(endpoint.requests.length > 1);
 }
 
-test('a turn that is interrupted by a new token is finished without another wake', async (t) => {
+test('a turn that a new token interrupts is finished without another wake', async (t) => {
   const started = await inMidTurn(t);
   const { house } = started;
   assert.equal((await house.admin('POST', `/${USER}/rotate-token`)).status, 200);
   await assertFinished(started);
 });
 
-test('a turn whose Neo is killed is finished without another wake', async (t) => {
+test('a turn of a killed Neo is finished without another wake', async (t) => {
   const started = await inMidTurn(t);
   const db = new DatabaseSync(join(started.house.folder, 'router', 'router.db'), { readOnly: true });
   const { pid } = db.prepare('SELECT pid FROM processes WHERE user_id = ?').get(USER) as { pid: number };

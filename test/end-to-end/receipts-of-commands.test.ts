@@ -14,7 +14,7 @@ async function openWithClaude(t: TestContext) {
   return { house, home };
 }
 
-test('the turn of an agent without a daemon is reported by the router: done, failed, or not to be found out', async (t) => {
+test('the router reports the turn of an agent without a daemon: done, failed, or unknown', async (t) => {
   const { house, home } = await openWithClaude(t);
   const done = await house.finished(await house.ring());
   assert.equal(done.turn?.ok, true);
@@ -40,7 +40,7 @@ test('the turn of an agent without a daemon is reported by the router: done, fai
     assert.match(metrics, new RegExp(`^chronos_turns_total\\{outcome="${outcome}"\\} 1$`, 'm'));
 });
 
-test('what chronosd could not take while a turn ended is told when it is back', async (t) => {
+test('a turn report that chronosd could not accept is sent when chronosd is back', async (t) => {
   const { house, home } = await openWithClaude(t);
   behave(home, { mode: 'wait' });
   const id = await house.ring();

@@ -15,7 +15,7 @@ const NEO = fileURLToPath(new URL('../../src/neo/testing/neo-process.fixture.ts'
 
 const remoteNeo = (url: string) => ({ provider: 'http', spec: { url }, token: TOKEN });
 
-test('an alarm wakes a sleeping Neo, and its record says when the machine was ready and that the turn is done', async (t) => {
+test('an alarm wakes a sleeping Neo, and its record has the time of readiness and the end of the turn', async (t) => {
   const house = await openReceiptHouse(t);
   const env = { NEO_DATA_DIR: join(house.folder, 'neo') };
   await house.put(USER, { provider: 'process', spec: { command: [process.execPath, NEO], env } });
@@ -41,11 +41,11 @@ test('a turn that the model fails is finished and not ok, with the reason', asyn
   assert.doesNotMatch(neo.log(), new RegExp(TOKEN));
 });
 
-test('a Neo that is killed with its news in hand tells it when it runs again', async (t) => {
+test('a Neo that is killed before it sends its turn report sends it when it runs again', async (t) => {
   const house = await openReceiptHouse(t);
   const endpoint = await modelEndpoint(t, saying('done'));
   const model = { NEO_MODEL: 'm', NEO_MODEL_BASE_URL: endpoint.baseUrl };
-  // Takes connections and never answers.
+  // Accepts connections and never answers.
   const sockets = new Set<Socket>();
   const silent = createServer((socket) => void sockets.add(socket)).listen(0, '127.0.0.1');
   await once(silent, 'listening');
@@ -75,7 +75,7 @@ test('a Neo that is killed with its news in hand tells it when it runs again', a
   assert.equal(fire.turn?.started_at, turn!.started_at);
 });
 
-test('a chronosd that is down while the turn ends hears of it afterwards', async (t) => {
+test('a chronosd that is down while the turn ends gets the turn report afterwards', async (t) => {
   const house = await openReceiptHouse(t);
   const model = heldModel();
   const neo = await startedNeo(t, { model, config: { chronosUrl: house.chronosUrl } });

@@ -38,7 +38,7 @@ const dataOf = ({ status, stdout, stderr }: Outcome) => {
   return JSON.parse(stdout);
 };
 
-/** An agent of somebody else's: it accepts every wake, and keeps all that it hears. */
+/** A third party's agent: it accepts every wake, and stores its requests. */
 async function startForeigner(t: TestContext) {
   const heard: string[] = [];
   const server = createServer((request, response) => {
@@ -61,7 +61,7 @@ async function startForeigner(t: TestContext) {
   return { heard, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
 }
 
-/** A program that writes down what it is started with, and answers. */
+/** A program that writes its arguments to a file, and answers. */
 const NOSY = `
 import { appendFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -72,7 +72,7 @@ createServer((request, response) => {
 }).listen(Number(process.env.PORT), process.env.HOST);
 `;
 
-test('whoever takes the place of Neo gets a token of its own and none of what Neo had, and Neo comes back with a new one', async (t) => {
+test("a replacement of Neo gets its own token and none of Neo's, and Neo returns with a new one", async (t) => {
   const home = mkdtempSync(join(tmpdir(), 'reveille-replaced-'));
   t.after(() => rmSync(home, { recursive: true, force: true, maxRetries: 5 }));
   const first = await startUp(t, home);
@@ -95,7 +95,7 @@ test('whoever takes the place of Neo gets a token of its own and none of what Ne
   await ring();
   assert.ok(foreigner.heard.some((text) => text.startsWith('POST /chat') && text.includes(`Bearer ${shown}`)));
 
-  // Where it works: what is in the home it would not find.
+  // Its working folder: from there it would not find the contents of the home.
   const folder = mkdtempSync(join(tmpdir(), 'reveille-nosy-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const nosy = join(folder, 'nosy.mjs');
@@ -115,10 +115,10 @@ test('whoever takes the place of Neo gets a token of its own and none of what Ne
   const told = [...foreigner.heard, readFileSync(notes, 'utf8')].join('\n');
   assert.ok(told.includes(`Bearer ${token}`));
   for (const secret of secrets())
-    assert.ok(!told.includes(secret), 'a secret of this installation went to somebody else');
+    assert.ok(!told.includes(secret), 'a secret of this installation reached another agent');
   assert.ok(!/NEO_EXECUTOR_TOKEN|MATRIX_EXECUTOR_KEYFILE|MATRIX_CHRONOS_TOKEN/.test(told), told);
 
-  // What somebody put there stays when everything is started anew, and Neo comes back only when it is asked for.
+  // A third party's agent stays after a restart of everything, and Neo returns only on request.
   await first.end();
   const second = await startUp(t, home);
   ({ rings } = second);
@@ -127,11 +127,11 @@ test('whoever takes the place of Neo gets a token of its own and none of what Ne
   assert.deepEqual([refused.status, /leave the user id out/.test(refused.stderr)], [2, true], refused.stderr);
   const back = dataOf(await json('machine', 'put', '--provider', 'neo'));
   assert.equal(back.spec.command.at(-1), 'neo');
-  assert.ok(![ofNeo, shown, token].includes(neoToken()), 'nobody knows the token of the Neo that comes back');
+  assert.ok(![ofNeo, shown, token].includes(neoToken()), 'the token of the returned Neo must be new');
   assert.equal(typeof (await ring()).reply, 'string');
   const renewed = neoToken();
   dataOf(await json('machine', 'put', '--provider', 'neo', '--max-per-day', '500'));
-  assert.equal(neoToken(), renewed, 'where Neo is, nothing has to change');
+  assert.equal(neoToken(), renewed, 'nothing changes where Neo is the agent');
   await second.end();
   const third = await startUp(t, home);
   ({ rings } = third);

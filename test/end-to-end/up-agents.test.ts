@@ -1,6 +1,6 @@
 /**
- * What `reveille up` tells of rings whose agent is not Neo, or is a Neo that runs already: each kind of target with
- * what it says itself.
+ * The output of `reveille up` about fires for another agent than Neo, or for a Neo that runs already: each kind of
+ * target with its own answer.
  */
 
 import assert from 'node:assert/strict';
@@ -35,7 +35,7 @@ function environmentOf(home: string, more: NodeJS.ProcessEnv = {}) {
   return { PATH: path, HOME: home, REVEILLE_HOME: join(home, 'home'), ...ports, ...more };
 }
 
-/** A person's own `up`, in words. */
+/** A person's `up`, with its output as text. */
 async function startUp(t: TestContext, home: string, more: NodeJS.ProcessEnv = {}): Promise<Up> {
   const env = environmentOf(home, more);
   const work = join(home, 'work');
@@ -63,8 +63,8 @@ async function run({ home }: Up, ...words: string[]): Promise<string> {
 }
 
 /**
- * Rings once, and waits for what `up` has to say of it: that it rang, and what came of it, which stands below that line,
- * or below one of its own where another ring, the welcome's say, came between them.
+ * Fires once, and waits for the output of `up` about it: the fire, and its outcome. The outcome is below that line, or
+ * below its own line when another fire, such as the welcome's, came between them.
  */
 async function rings(up: Up, label: string, wanted: RegExp): Promise<void> {
   await run(up, 'alarm', 'set', 'look at the build', '--in', '1s', '--label', label);
@@ -79,7 +79,7 @@ async function rings(up: Up, label: string, wanted: RegExp): Promise<void> {
   // Lines arrive one by one.
   const isTold = () => wanted.test(told() ?? '');
   await eventually(`the ring ${label} is told as ${wanted}`, isTold, LIMIT_MS).catch((thrown) =>
-    assert.fail(`${thrown.message}; what "up" said:\n${up.said()}`),
+    assert.fail(`${thrown.message}; output of "up":\n${up.said()}`),
   );
 }
 
@@ -97,7 +97,7 @@ async function listening(t: TestContext, answer: (path: string) => { status: num
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-test('a program that is started for each turn is told with its answer, and is not said to have been awake', async (t) => {
+test('a program that is started for each turn is shown with its answer, and not as awake', async (t) => {
   const home = temporaryHome(t);
   const up = await startUp(t, home);
   await run(up, 'machine', 'put', '--provider', 'claude', '--dir', up.work);
@@ -107,7 +107,7 @@ test('a program that is started for each turn is told with its answer, and is no
   assert.doesNotMatch(up.said(), /could not be read|fired {2}(one|two):.*awake/);
 });
 
-test('who tells no more than that they have it is said to, a daemon of somebody else as well as a webhook', async (t) => {
+test('a target that only acknowledges a wake is shown as such, a third-party daemon as well as a webhook', async (t) => {
   const home = temporaryHome(t);
   const up = await startUp(t, home);
   const hook = await listening(t, () => ({ status: 202, body: '' }));
@@ -125,10 +125,7 @@ test('who tells no more than that they have it is said to, a daemon of somebody 
     'silent',
     /the agent was awake\n +the daemon at \S+ accepted\s+it,\s+and\s+does\s+not\s+tell\s+how\s+its/,
   );
-  assert.ok(
-    !asked.some((path) => path.startsWith('/conversations')),
-    'a daemon that names no turn is not asked for one',
-  );
+  assert.ok(!asked.some((path) => path.startsWith('/conversations')), 'a daemon that names no turn gets no turn query');
 
   const named = await listening(t, (path) =>
     path === '/chat'
@@ -144,10 +141,9 @@ test('who tells no more than that they have it is said to, a daemon of somebody 
   assert.doesNotMatch(up.said(), /could not be read/);
 });
 
-test('a Neo that an earlier "up" left running is not said to be asleep', async (t) => {
+test('a Neo that an earlier "up" left running is not shown as asleep', async (t) => {
   const home = temporaryHome(t);
-  // So that nothing in Neo's environment differs from one start to the next. The port is below those that the system
-  // hands out.
+  // So that Neo's environment is the same at each start. The port is below the range that the system assigns.
   const same = {
     NEO_EXECUTOR_URL: 'http://127.0.0.1:9',
     NEO_EXECUTOR_TOKEN: 'never-asked-for-in-this-test',
@@ -166,7 +162,7 @@ test('a Neo that an earlier "up" left running is not said to be asleep', async (
   await rings(second, 'again', /the agent was awake\n +│ /);
 });
 
-test('with an agent that is no Neo, "up --once" ends well, and its line has the answer', async (t) => {
+test('with an agent other than Neo, "up --once" succeeds, and its line has the answer', async (t) => {
   const home = temporaryHome(t);
   const up = await startUp(t, home);
   await run(up, 'machine', 'put', '--provider', 'claude', '--dir', up.work);

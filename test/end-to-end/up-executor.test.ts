@@ -54,7 +54,7 @@ const dataOf = ({ status, stdout, stderr }: Outcome) => {
   return JSON.parse(stdout);
 };
 
-test('"up" has an executor: a transfer that is parked and approved wakes the agent with what came of it', async (t) => {
+test('"up" has an executor: a transfer that is parked and approved wakes the agent with the outcome', async (t) => {
   const home = temporaryHome(t);
   const up = await startUp(t, home);
   const json = (words: string[], input = '') => reveille(home, [...words, '--json'], { env: PORTS, input });
@@ -103,7 +103,7 @@ test('"up" has an executor: a transfer that is parked and approved wakes the age
   assert.equal(await up.end(), 0);
 });
 
-test('a home that is older than the executor gets its token, and keeps the secrets it has', async (t) => {
+test('a home that is older than the executor gets its token, and keeps its secrets', async (t) => {
   const home = temporaryHome(t);
   const first = await startUp(t, home);
   assert.equal(await first.end(), 0);
@@ -116,7 +116,7 @@ test('a home that is older than the executor gets its token, and keeps the secre
   assert.equal(await second.end(), 0);
 });
 
-test('servers of the executor that cannot be started keep "up" from nothing; a port that is taken does', async (t) => {
+test('executor servers that cannot start do not stop "up"; a port that is in use does', async (t) => {
   const home = temporaryHome(t);
   const manifest = join(home, 'executor.json');
   const servers = [{ alias: 'gone', command: '/nowhere/to-be-found', required: true, tools: [{ name: 'x' }] }];

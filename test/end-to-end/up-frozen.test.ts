@@ -1,5 +1,5 @@
 /**
- * A `reveille up` that is there and says nothing: stopped by a signal, swapped out, or stuck. No command waits for it
+ * A `reveille up` that runs without answering: stopped by a signal, swapped out, or blocked. No command waits for it
  * for long.
  */
 
@@ -81,7 +81,7 @@ const ASKS_THE_EXECUTOR = [
   'submitter list',
   `submitter revoke ${INTENT}`,
 ];
-/** Ends by itself without asking a daemon. */
+/** Ends by itself without a daemon. */
 const ASKS_NOBODY = [
   'agent whoami',
   'approver show',
@@ -126,7 +126,7 @@ const ASKS_NOBODY = [
   'service wake',
   'upgrade /nowhere/to-be-found.tgz',
 ];
-/** Daemons, which stay; `up` has a test of its own below. */
+/** Daemons, which keep running; `up` has its own test below. */
 const STAYS = [
   'up',
   'chronosd',
@@ -145,7 +145,7 @@ let up: ChildProcess;
 before(async () => {
   up = spawn(process.execPath, [PROGRAM, 'up', '--json'], { env, stdio: ['ignore', 'ignore', 'inherit'] });
   await eventually('up is there', () => existsSync(join(env.REVEILLE_HOME, 'run.json')), START_LIMIT_MS);
-  // Up to its own first alarm it waits for itself.
+  // Until its own first alarm it waits for itself.
   const isStarted = async () => /welcome/.test((await reveille(home, ['alarm', 'list', '--all'], { env })).stdout);
   await eventually('its welcome alarm is set', isStarted, START_LIMIT_MS);
   writeFileSync(join(home, 'receipt.json'), '{}');
@@ -160,7 +160,7 @@ after(async () => {
 
 type Ended = { status: number | null; stderr: string };
 
-/** Runs a command, which ends long before the frozen process is waited for any more. */
+/** Runs a command, which ends long before the timeout of a request to the frozen process. */
 async function outcomeOf(words: string): Promise<Ended> {
   const ended = await Promise.race([
     reveille(home, words.split(' '), { env }),
@@ -169,7 +169,7 @@ async function outcomeOf(words: string): Promise<Ended> {
   return ended ?? assert.fail(`reveille ${words} did not end`);
 }
 
-/** All at once: each one is mostly waiting. */
+/** All at once: each one mostly waits. */
 async function ofAll(commands: readonly string[], look: (words: string, ended: Ended) => void): Promise<void> {
   await Promise.all(commands.map(async (words) => look(words, await outcomeOf(words))));
 }
@@ -180,7 +180,7 @@ for (const [daemon, commands] of [
   ['your agent', ASKS_THE_AGENT],
   ['the executor', ASKS_THE_EXECUTOR],
 ] as const) {
-  test(`what asks ${daemon} says that it listens without answering, and how to wake it`, async () => {
+  test(`commands for ${daemon} report that it listens without answering, and how to wake it`, async () => {
     await ofAll(commands, (words, { status, stderr }) => {
       assert.equal(status, 1, `reveille ${words}: ${stderr}`);
       const said = new RegExp(`^error: ${daemon} at http:\\S+ listens, but does not answer \\(for \\d+ s\\): (.*)\\n$`);
@@ -192,7 +192,7 @@ for (const [daemon, commands] of [
   });
 }
 
-test('doctor finds each daemon broken, and says how to wake it', async () => {
+test('doctor reports each daemon as broken, and how to wake it', async () => {
   const { status, stdout } = await reveille(home, ['doctor', '--json'], { env });
   assert.equal(status, 1);
   const { checks, ok } = JSON.parse(stdout) as { checks: Check[]; ok: boolean };
@@ -205,7 +205,7 @@ test('doctor finds each daemon broken, and says how to wake it', async () => {
   }
 });
 
-test('what needs no daemon does not wait for one', async () => {
+test('commands without a daemon do not wait for one', async () => {
   await ofAll(ASKS_NOBODY, (words, { stderr }) => assert.doesNotMatch(stderr, /does not answer/, words));
 });
 

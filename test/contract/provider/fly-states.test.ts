@@ -14,7 +14,7 @@ const failureOf = async (underTest: FlyUnderTest) =>
   (await rejectionOf(advancing(underTest, start(underTest)))).message;
 
 describe('a Fly machine', () => {
-  test('that is created, stopped, suspended or failed is started', async (t) => {
+  test('starts when it is created, stopped, suspended or failed', async (t) => {
     for (const state of ['created', 'stopped', 'suspended', 'failed']) {
       const underTest = await open(t);
       await underTest.fly.set(state);
@@ -30,7 +30,7 @@ describe('a Fly machine', () => {
     assert.equal(new URL(url).host, `${privateIp === '::1' ? '[::1]' : privateIp}:${daemon.port}`);
   });
 
-  test('that is slow to start is waited for where Fly says that it has started', async (t) => {
+  test("with a slow start is waited for with Fly's wait call", async (t) => {
     const underTest = await open(t);
     underTest.fly.machine.slow = true;
     const starting = start(underTest);
@@ -40,7 +40,7 @@ describe('a Fly machine', () => {
     assert.deepEqual([underTest.fly.count('start'), underTest.fly.count('wait')], [1, 1]);
   });
 
-  test('that takes longer than one wait is waited for again', async (t) => {
+  test('with a start longer than one wait is waited for again', async (t) => {
     const underTest = await open(t);
     underTest.fly.machine.slow = true;
     const starting = start(underTest);
@@ -56,7 +56,7 @@ describe('a Fly machine', () => {
     assert.equal(underTest.fly.count('start'), 1);
   });
 
-  test('that changes by itself is looked at until it has, and then started', async (t) => {
+  test('in a transition is queried until the transition ends, and then started', async (t) => {
     for (const state of ['creating', 'stopping', 'suspending', 'updating', 'replacing', 'a-state-of-next-year']) {
       const underTest = await open(t);
       await underTest.fly.set(state);
@@ -70,7 +70,7 @@ describe('a Fly machine', () => {
     }
   });
 
-  test('that does not start yet, as its image is being prepared or it is being replaced, is asked again', async (t) => {
+  test('that cannot start yet, because its image is being prepared or it is being replaced, gets the request again', async (t) => {
     const underTest = await open(t);
     await underTest.fly.set('created');
     underTest.fly.machine.preparing = true;
@@ -88,7 +88,7 @@ describe('a Fly machine', () => {
     assert.equal(underTest.fly.machine.starts, 2);
   });
 
-  test('that is gone for good is not waited for', async (t) => {
+  test('that is destroyed is not waited for', async (t) => {
     const underTest = await open(t);
     for (const state of ['destroying', 'destroyed', 'launch_failed', 'replaced', 'migrated']) {
       await underTest.fly.set(state);
@@ -97,7 +97,7 @@ describe('a Fly machine', () => {
     assert.equal(underTest.fly.count('start'), 0);
   });
 
-  test('that dies at once fails its start with its exit code', async (t) => {
+  test('that exits at once fails its start with its exit code', async (t) => {
     const underTest = await open(t);
     underTest.fly.machine.diesAtOnce = { code: 78 };
     assert.equal(
@@ -116,7 +116,7 @@ describe('a Fly machine', () => {
 });
 
 describe('putting a Fly machine to sleep', () => {
-  test('suspends it, so that it goes on where it was', async (t) => {
+  test('suspends it, so that it continues where it was', async (t) => {
     const underTest = await open(t);
     await start(underTest);
     await underTest.provider.stop(underTest.machine);
@@ -126,7 +126,7 @@ describe('putting a Fly machine to sleep', () => {
     assert.equal(daemon.boots, underTest.fly.bootsBefore + 1);
   });
 
-  test('does not promise that: a resume that turns into a cold start is a start like any other', async (t) => {
+  test('does not guarantee a resume: a resume that turns into a cold start is a normal start', async (t) => {
     const underTest = await open(t);
     await start(underTest);
     await underTest.provider.stop(underTest.machine);
@@ -168,7 +168,7 @@ describe('putting a Fly machine to sleep', () => {
     assert.equal(underTest.fly.count('suspend'), 1);
   });
 
-  test('stops one that is only just starting', async (t) => {
+  test('stops one that is still starting', async (t) => {
     const underTest = await open(t);
     await underTest.fly.set('starting');
     await underTest.provider.stop(underTest.machine);

@@ -33,7 +33,7 @@ async function flyHouse(t: TestContext, clock = new ShiftingClock()) {
   return { fly, settings, machine, clock };
 }
 
-describe('a thousand wakes that arrive together for one machine that sleeps', () => {
+describe('a thousand simultaneous wakes for one sleeping machine', () => {
   test('start a container once', async (t) => {
     const { container, settings, machine } = await dockerHouse(t);
     const router = await startBench(t, { settings });
@@ -59,7 +59,7 @@ describe('a thousand wakes that arrive together for one machine that sleeps', ()
 });
 
 describe('a wake', () => {
-  test('for a machine that is not ready in time says what it waits for, in the words of its provider', async (t) => {
+  test('for a machine that is not ready in time reports the pending state, in the text of its provider', async (t) => {
     const { fly, settings, machine } = await flyHouse(t);
     await fly.set('replacing');
     const clock = new ShiftingClock();
@@ -84,7 +84,7 @@ describe('a wake', () => {
     assert.match(json.error.message, /: the Fly machine 148ed1234567 is replacing$/);
   });
 
-  test('unpauses a container that somebody paused since the last one', async (t) => {
+  test('unpauses a container that another client paused since the last wake', async (t) => {
     const { engine, container, settings, machine } = await dockerHouse(t);
     const clock = new ShiftingClock();
     const router = await startBench(t, { clock, settings });
@@ -96,7 +96,7 @@ describe('a wake', () => {
     assert.deepEqual([container.status, container.starts, engine.count('unpause')], ['running', 1, 1]);
   });
 
-  test('starts a container that somebody stopped since the last one', async (t) => {
+  test('starts a container that another client stopped since the last wake', async (t) => {
     const { engine, container, settings, machine } = await dockerHouse(t);
     const router = await startBench(t, { settings });
     await router.put(USER, machine);
@@ -107,8 +107,8 @@ describe('a wake', () => {
   });
 });
 
-describe('a machine that runs elsewhere', () => {
-  test('is put to sleep when it is idle, suspended or deleted', async (t) => {
+describe('a machine on another host', () => {
+  test('is put to sleep, suspended or deleted when it is idle', async (t) => {
     const { container, settings, machine } = await dockerHouse(t);
     const clock = new ShiftingClock();
     const router = await startBench(t, { clock, settings });
@@ -125,7 +125,7 @@ describe('a machine that runs elsewhere', () => {
     assert.deepEqual([container.status, container.starts], ['exited', 3]);
   });
 
-  test('runs on when the router closes, and the next router puts it to sleep in its time', async (t) => {
+  test('continues when the router closes, and the next router puts it to sleep in time', async (t) => {
     const { container, settings, machine } = await dockerHouse(t);
     const dataDir = temporaryFolder(t);
     const first = await startBench(t, { settings: { ...settings, ROUTER_DATA_DIR: dataDir } });
@@ -144,7 +144,7 @@ describe('a machine that runs elsewhere', () => {
     assert.equal(container.starts, 1);
   });
 
-  test('is started again without another wake when it ended before it was seen idle', async (t) => {
+  test('is started again without another wake when it ended before it was idle', async (t) => {
     const { engine, container, settings, machine } = await dockerHouse(t);
     const clock = new ShiftingClock();
     const router = await startBench(t, { clock, settings });
@@ -161,7 +161,7 @@ describe('a machine that runs elsewhere', () => {
     assert.deepEqual([container.starts, container.daemon.chats.length], [2, 1]);
   });
 
-  test('is put to sleep by the next router when it was given to another provider while none ran', async (t) => {
+  test('is put to sleep by the next router when it moved to another provider while no router ran', async (t) => {
     const { container, settings, machine } = await dockerHouse(t);
     const { machine: other } = await flyHouse(t);
     const dataDir = temporaryFolder(t);

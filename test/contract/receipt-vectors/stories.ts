@@ -1,4 +1,4 @@
-/** Stories as an executor would write them, for receipts in tests: fixed keys, fixed instants, fixed words. */
+/** Stories as an executor would write them, for receipts in tests: fixed keys, fixed instants, fixed texts. */
 import { createHash } from 'node:crypto';
 import type { BoundCall, ReceiptBodies, ReceiptEntry } from '../../../src/executor/receipt/bodies.ts';
 import { AgentKey } from '../../../src/kit/identity/keys.ts';
@@ -27,7 +27,7 @@ export const TRANSFER: Args = {
   key: `${INTENT_ID}.pay`,
 };
 
-/** The time of the story, so many seconds after it began. */
+/** An instant of the story, in seconds since its beginning. */
 export const second = (seconds: number) => new Date(Date.UTC(2026, 5, 15, 8, 10, seconds)).toISOString();
 
 export const entry = <Kind extends ReceiptKind>(kind: Kind, body: ReceiptBodies[Kind]): ReceiptEntry =>
@@ -114,7 +114,7 @@ type SignedBody = ReceiptBodies['gate.answered'] & { displayed_sha256: string; e
  * An answer that an approver has signed.
  *
  * @param change members of the envelope, which are signed as they are
- * @param signed what the signature is over instead
+ * @param signed the signed value instead
  */
 export function signedAnswer(change: Partial<SignedBody> = {}, signed: Partial<AnswerStatement> = {}): ReceiptEntry {
   const body: SignedBody = {
@@ -242,7 +242,7 @@ export const waiting = { started: waitStarted, finished: waitFinished };
 export const sequence = (...nodes: PlanNode[]): PlanNode => ({ id: 'all', kind: 'sequence', nodes });
 export const nodes = { pay: payNode, look: readNode, rest: waitNode };
 
-/** From the task to a transfer that was approved, made and read back. */
+/** From the task to a transfer that was approved, executed and read back. */
 export const transfer: readonly ReceiptEntry[] = [
   accepted(),
   compiled(payNode),
@@ -257,7 +257,7 @@ export const transfer: readonly ReceiptEntry[] = [
   completed(),
 ];
 
-/** A call that was begun as `escalate` and never made, and then judged as `natural`. */
+/** A call that was begun as `escalate` and never executed, and then classified as `natural`. */
 export const judgedAnew: readonly ReceiptEntry[] = [
   ...[accepted(), compiled(payNode), decided(), asked(), answered(), started()],
   finished({ status: 'not_run', reason: 'the server was not there' }),
@@ -269,7 +269,7 @@ export const submittedAs = (intent: string) => accepted({ prose: undefined, inte
 
 const jsonIntent = { verb: 'transfer', plan: { ...payNode, args: { ...TRANSFER, key: undefined } } };
 
-/** The same as an executor writes it since answers are signed. */
+/** The same in the form that an executor writes since answers are signed. */
 export const signedTransfer: readonly ReceiptEntry[] = transfer.map((one) => {
   if (one.kind === 'intent.accepted') return acceptedSigned();
   return one.kind === 'gate.answered' ? signedAnswer() : one;
@@ -304,7 +304,7 @@ export const RESOLVED = [
 
 const judgedNatural = { surface: 'natural', effect: 'allow' } as const;
 
-/** An exchange, and a transfer of what came out of it: each part may be told otherwise. */
+/** An exchange, and a transfer of its result: each part can be changed. */
 export function exchanging(
   told: {
     references?: ReceiptBodies['intent.compiled']['references'];
@@ -338,7 +338,7 @@ const untilNode: PlanNode = { id: 'rest', kind: 'wait', until: '2026-06-15T10:11
 
 const ANEW = `${SHOWN}\nasked anew`;
 
-/** What an executor may write; name to entries. */
+/** Stories that an executor may write; name to entries. */
 export const TRUE_STORIES: Readonly<Record<string, readonly ReceiptEntry[]>> = {
   'transfer-approved': transfer,
   'transfer-approved-by-a-key': signedTransfer,

@@ -25,7 +25,7 @@ type Broken = { valid: false; property: string; seq?: number; rule?: string };
 type Vector<Expected> = { name: string; text: string; key?: string; approver?: string; expected: Expected };
 
 const PROGRAM = join(import.meta.dirname, 'verifier.mjs');
-// It stands outside of what the compiler checks, as somebody else's program would.
+// The compiler does not check it, as it would not check a third party's program.
 const { verify } = (await import(PROGRAM)) as { verify: Verify };
 
 function vectors<Expected>(file: string): Vector<Expected>[] {
@@ -41,7 +41,7 @@ const example = valid.find(({ name }) => name === 'asked-back')!;
 
 const named = (approver: string | undefined) => (approver === undefined ? [] : [approver]);
 
-/** Runs the program; the line that it printed for each receipt, and what it exited with. */
+/** Runs the program; returns the printed line for each receipt, and the exit status. */
 function run(input: string, ...words: string[]): { findings: Finding[]; status: number | null } {
   const { stdout, stderr, status } = spawnSync(process.execPath, [PROGRAM, ...words], { input, encoding: 'utf8' });
   assert.equal(stderr, '');
@@ -49,7 +49,7 @@ function run(input: string, ...words: string[]): { findings: Finding[]; status: 
   return { findings: lines.map((line) => JSON.parse(line) as Finding), status };
 }
 
-test('it shares nothing with the first verifier: it imports only what Node ships', () => {
+test("it shares nothing with the first verifier: it imports only Node's own modules", () => {
   const imports = [...readFileSync(PROGRAM, 'utf8').matchAll(/(?:\bfrom|\bimport)\s*\(?\s*(['"])(.+?)\1/g)];
   assert.ok(imports.length >= 4);
   assert.deepEqual(
@@ -58,7 +58,7 @@ test('it shares nothing with the first verifier: it imports only what Node ships
   );
 });
 
-test('every valid vector holds, and comes to the end that the vector tells', () => {
+test('every valid vector is accepted, with the end that the vector names', () => {
   for (const { name, text, key, approver, expected } of valid) {
     const [finding, ...others] = verify(text, key, named(approver));
     assert.deepEqual(others, [], name);
@@ -78,7 +78,7 @@ test('every broken vector is refused at the same envelope, by the same check and
   }
 });
 
-test('a bare receipt and one in the envelope of an answer are the same to it, several in a file are checked one by one', () => {
+test('it treats a bare receipt and one in the envelope of an answer alike, and checks several in a file one by one', () => {
   const answer = `{"data":${example.text},"more":1,"ok":true}`;
   for (const content of [example.text, answer, `\n${answer}\r\n\t${example.text} `, Buffer.from(`\ufeff${answer}`)]) {
     for (const { intent_id, ends_with } of verify(content))
@@ -134,7 +134,7 @@ test('text that two readers could read differently is unreadable', () => {
   assert.equal(verify(Buffer.from([0x22, 0xc0, 0x80, 0x22]))[0]?.what, 'unreadable');
 });
 
-test('no character of a receipt can be changed for another with the receipt still holding', () => {
+test('a receipt with any character changed is refused', () => {
   for (let at = 0; at < example.text.length; at++) {
     const char = example.text[at] === '1' ? '2' : '1';
     const changed = example.text.slice(0, at) + char + example.text.slice(at + 1);
@@ -143,7 +143,7 @@ test('no character of a receipt can be changed for another with the receipt stil
   }
 });
 
-test('as a command it prints a line for each receipt and exits with what it found', (t) => {
+test('as a command it prints a line for each receipt and exits with the result', (t) => {
   const file = join(temporaryFolder(t), 'receipt.json');
   writeFileSync(file, example.text);
   const { public_key: key } = JSON.parse(example.text) as { public_key: string };
@@ -174,7 +174,7 @@ test('as a command it prints a line for each receipt and exits with what it foun
   }
 });
 
-test('a receipt that the executor has just made holds for both verifiers, and a forged one for neither', async (t) => {
+test('both verifiers accept a receipt that the executor has just made, and refuse a forged one', async (t) => {
   const home = temporaryFolder(t);
   const executor = await startExecutorProcess(home, {});
   t.after(() => executor.end('SIGKILL'));

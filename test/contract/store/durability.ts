@@ -21,7 +21,7 @@ import { type OpenStore, openFor } from './store-under-test.ts';
 
 export function durabilityContract(open: OpenStore): void {
   describe('after a restart', () => {
-    test('all is as it was: alarms, what they owe, leases, ledger, keys, what is due next', async (t) => {
+    test('all data is unchanged: alarms, due occurrences, leases, ledger, keys, next due time', async (t) => {
       const { store, reopen } = await openFor(t, open);
       for (const n of [1, 2, 3, 4]) await createDue(store, NOW - n, { idempotencyKey: `k${n}`, payload: `${n}.0` });
       const [first, second, third] = await claim(store, { limit: 3 });
@@ -55,7 +55,7 @@ export function durabilityContract(open: OpenStore): void {
       assert.equal(repeated.result, 'key_taken');
     });
 
-    test('a lease from before still holds, and its holder can still complete', async (t) => {
+    test('an earlier lease is still valid, and its holder can still complete', async (t) => {
       const { store, reopen } = await openFor(t, open);
       await createDue(store, NOW);
       const [held] = await claim(store);

@@ -1,6 +1,6 @@
 /**
- * The store port in its simplest form: lists in memory, searched from end to end. It says by running what the contract
- * means; the random walk holds real stores against it.
+ * The store port in its simplest form: lists in memory with linear search. It defines the contract's meaning by
+ * execution; the random walk compares real stores with it.
  */
 import {
   type Alarm,
@@ -30,7 +30,7 @@ const byAge = (one: AgentKey, other: AgentKey) =>
 const byOwner = (one: { owner: string; publicKey: string }, other: { owner: string; publicKey: string }) =>
   one.owner === other.owner ? (one.publicKey < other.publicKey ? -1 : 1) : one.owner < other.owner ? -1 : 1;
 
-/** Letters of the Latin alphabet without their case, and no others. */
+/** Letters of the Latin alphabet, case-insensitively, and no others. */
 const folded = (text: string) => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 
 type Place = { dueAt: number; alarmId: string };
@@ -66,7 +66,7 @@ export function makeModelStore(): AlarmStore {
     return changed;
   }
 
-  /** Applies what a transition returned; attempts that nobody will record any more become unknown. */
+  /** Applies the result of a transition; attempts without any later outcome become unknown. */
   function apply(before: AlarmState, given: AlarmState, after: AlarmState): void {
     checkTransition(given, after);
     const kept = new Set(after.occurrences.map(({ fireId }) => fireId));
@@ -106,14 +106,14 @@ export function makeModelStore(): AlarmStore {
   const bytesOf = (some: readonly AlarmState[]) => some.reduce((sum, { alarm }) => sum + storedBytes(alarm), 0);
   const waits = ({ source, dueAt }: Occurrence) => source === 'trigger' && dueAt !== null;
 
-  /** What an owner has, as limits bound it. */
+  /** The data of an owner, as limits count it. */
   const heldBy = (owner: string) => ({
     active: statesOf(owner).filter(({ alarm }) => isOpen(alarm)).length,
     bytes: bytesOf(statesOf(owner)),
     triggers: statesOf(owner).flatMap(({ occurrences }) => occurrences.filter(waits)).length,
   });
 
-  /** Forgets alarms with all that belongs to them, those that were changed longest ago first. */
+  /** Deletes alarms with all their data, least recently changed first. */
   function forget(wanted: (alarm: Alarm) => boolean, limit: number): number {
     const busy = ({ occurrences }: AlarmState) => occurrences.some((one) => one.leaseUntil !== null || waits(one));
     const gone = states
@@ -128,7 +128,7 @@ export function makeModelStore(): AlarmStore {
     return gone.length;
   }
 
-  /** All or nothing, as a transaction is. */
+  /** All or nothing, like a transaction. */
   function atomically<T>(work: () => T): T {
     const before = { states, ledger: [...ledger] };
     try {
@@ -226,7 +226,7 @@ export function makeModelStore(): AlarmStore {
           (one) => one.owner === owner && one.fireId === fireId && one.stage === report.stage,
         );
         const known = receipts[at];
-        // A stage is reported once; of a turn that waits the latest report counts.
+        // A stage is reported once; of a waiting turn the latest report counts.
         if (known && !(report.stage === 'turn_waits' && report.at > known.at)) continue;
         const kept = { owner, alarmId, fireId, ...report, recordedAt: known?.recordedAt ?? recordedAt };
         receipts = known ? receipts.with(at, kept) : [...receipts, kept];

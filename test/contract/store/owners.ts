@@ -18,7 +18,7 @@ import { type OpenStore, openFor } from './store-under-test.ts';
 
 export function ownerContract(open: OpenStore): void {
   describe("another owner's alarm", () => {
-    test('is not there for any operation that names it', async (t) => {
+    test('is absent for any operation that names it', async (t) => {
       const { store } = await openFor(t, open);
       const claimed = await createClaimed(store, { idempotencyKey: 'k' });
       const { fireId } = claimed.occurrence;
@@ -41,7 +41,7 @@ export function ownerContract(open: OpenStore): void {
       assert.deepEqual(await store.complete([delivered(held)]), ['applied']);
     });
 
-    test('is told apart by every character of the owner', async (t) => {
+    test('is distinguished by every character of the owner', async (t) => {
       const { store } = await openFor(t, open);
       const owners = ['ada', 'Ada', 'ad', 'ada-', 'ada.', 'a%', '_da'];
       const states = [];

@@ -32,7 +32,7 @@ function report(fire: { owner: string; alarmId: string; fireId: string }, change
   return { owner, alarmId, fireId, dueAt, reports: [STARTED, FINISHED], recordedAt: NOW + 100, ...change };
 }
 
-/** What is kept of some fires, in one order. */
+/** The stored turn reports of some fires, in one order. */
 async function kept(store: AlarmStore, alarmId: string, fireIds: readonly string[], owner = ADA) {
   const nameOf = ({ fireId, stage }: FireReceipt) => `${fireId} ${stage}`;
   const found = await store.receiptsOf(owner, alarmId, fireIds);
@@ -41,7 +41,7 @@ async function kept(store: AlarmStore, alarmId: string, fireIds: readonly string
 
 export function receiptsContract(open: OpenStore): void {
   describe('recordReceipts', () => {
-    test('keeps every member of the first report of each stage, and says what was new', async (t) => {
+    test('stores every member of the first report of each stage, and returns the new ones', async (t) => {
       const { store, reopen } = await openFor(t, open);
       const claimed = await createClaimed(store);
       await store.complete([delivered(claimed)]);
@@ -60,7 +60,7 @@ export function receiptsContract(open: OpenStore): void {
       assert.deepEqual(await kept(await reopen(), alarmId, [fireId]), wanted);
     });
 
-    test('of a turn that waits the latest report counts, and its end stands beside it', async (t) => {
+    test('of a waiting turn the latest report counts, and its end is stored beside it', async (t) => {
       const { store } = await openFor(t, open);
       const claimed = await createClaimed(store);
       await store.complete([delivered(claimed)]);
@@ -87,7 +87,7 @@ export function receiptsContract(open: OpenStore): void {
       ]);
     });
 
-    test('takes news of a fire whose delivery is not on record yet, and none of one that was never attempted', async (t) => {
+    test('accepts reports of a fire whose delivery is not recorded yet, and none of a fire without attempts', async (t) => {
       const { store } = await openFor(t, open);
       const { alarm, occurrences } = await createDue(store, NOW);
       const fire = { owner: ADA, alarmId: alarm.id, fireId: occurrences[0]!.fireId };
@@ -103,7 +103,7 @@ export function receiptsContract(open: OpenStore): void {
       assert.equal(await store.hasFire(report(fire, { dueAt: NOW + 1_000_000 })), false, 'no attempt since then');
     });
 
-    test('knows an attempt among many others at the alarm', async (t) => {
+    test('finds an attempt among many others of the alarm', async (t) => {
       const { store } = await openFor(t, open);
       const claimed = await createClaimed(store);
       const fire = keyOf(claimed);
@@ -117,7 +117,7 @@ export function receiptsContract(open: OpenStore): void {
       assert.equal(await store.recordReceipts(report(other)), undefined);
     });
 
-    test("tells nothing of another owner's fire, and of none that does not exist", async (t) => {
+    test("reveals nothing of another owner's fire, or of an absent one", async (t) => {
       const { store } = await openFor(t, open);
       const claimed = await createClaimed(store);
       await store.complete([delivered(claimed)]);
@@ -131,7 +131,7 @@ export function receiptsContract(open: OpenStore): void {
       assert.deepEqual(await kept(store, fire.alarmId, ['x@1', 'a\0b']), []);
     });
 
-    test('of many reports of one stage at once, one is the first', async (t) => {
+    test('of many simultaneous reports of one stage, one is the first', async (t) => {
       const { store, pick } = await openTeam(t, open);
       const claimed = await createClaimed(store);
       const fire = keyOf(claimed);
@@ -146,7 +146,7 @@ export function receiptsContract(open: OpenStore): void {
   });
 
   describe('pruneReceipts', () => {
-    test('forgets the oldest that were recorded before an instant, so many at a time, and says how many', async (t) => {
+    test('deletes the oldest that were recorded before an instant, up to a limit, and returns their number', async (t) => {
       const { store } = await openFor(t, open);
       const fires = [];
       for (let n = 0; n < 3; n++) {

@@ -1,4 +1,4 @@
-/** What SQLite alone does about lists: marks of changes, and two ways to what rings next. */
+/** SQLite's own list behaviour: change counters, and two query plans for the next fires. */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -14,7 +14,7 @@ function opened(owner: Owner) {
   return store;
 }
 
-test('a mark is another one after each change of the owner, and the same while others change theirs', async (t) => {
+test('a change counter changes after each change of the owner, and not after changes of others', async (t) => {
   const store = opened(t);
   const seen = new Set<string | undefined>();
   const differs = async (what: string) => {
@@ -40,7 +40,7 @@ test('a mark is another one after each change of the owner, and the same while o
   assert.notEqual(await store.mark(BOB), before);
 });
 
-test('many alarms of one owner, and few beside many of another, come in the order of ringing', async (t) => {
+test('many alarms of one owner, and few beside many of another, are listed in due order', async (t) => {
   const store = opened(t);
   const many = await Promise.all(
     Array.from({ length: 1100 }, (_, at) => createDue(store, NOW + ((at * 7919) % 1100) * 1000)),

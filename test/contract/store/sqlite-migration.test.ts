@@ -1,6 +1,6 @@
 /**
- * A file as schema 8 left it, with rows in every state, keeps its alarms and rings them. `sqlite-schema-8.json` holds
- * its rows and what the store said of them then; both were written by that version.
+ * A file of schema 8, with rows in every state, keeps its alarms and fires them. `sqlite-schema-8.json` has its rows
+ * and the store's answers; that version wrote both.
  */
 import assert from 'node:assert/strict';
 import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -25,11 +25,11 @@ type Kept = {
 };
 
 const kept: Kept = JSON.parse(readFileSync(new URL('./sqlite-schema-8.json', import.meta.url), 'utf8'));
-// What came later begins with these.
+// Later tables and columns begin with these.
 for (const { alarm } of kept.states) alarm.wakeComputer = false;
 for (const attempt of kept.attempts.flat()) attempt.lateBecause = null;
 
-/** Makes the file anew, by the migrations that there were. */
+/** Creates the file by the migrations of that time. */
 function makeFile(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'reveille-schema-8-'));
   t.after(() => rmSync(folder, { recursive: true }));
@@ -52,7 +52,7 @@ function makeFile(t: TestContext): string {
 const open = (path: string) => openSqliteStore({ path, clock: systemClock, log: silentLogger });
 const labelled = (label: string) => kept.states.find(({ alarm }) => alarm.label === label)!;
 
-test('a file of schema 8 says of every alarm what it said then, leases included', async (t) => {
+test('a file of schema 8 gives the same answers for every alarm, leases included', async (t) => {
   const store = open(makeFile(t));
   t.after(() => store.close());
   for (const [index, { alarm, occurrences }] of kept.states.entries()) {
@@ -74,7 +74,7 @@ test('a file of schema 8 says of every alarm what it said then, leases included'
   assert.equal(receipts[0]?.turnId, 't1');
 });
 
-test('whoever held a lease in it may still end it', async (t) => {
+test('the holder of a lease in it may still end it', async (t) => {
   const store = open(makeFile(t));
   t.after(() => store.close());
   const { alarm, occurrences } = labelled('leased');
@@ -84,7 +84,7 @@ test('whoever held a lease in it may still end it', async (t) => {
   assert.equal((await store.get(alarm.owner, alarm.id))?.alarm.status, 'fired');
 });
 
-test('its leases can be ended, and everything that is owed in it rings', async (t) => {
+test('its leases can be ended, and every due occurrence in it fires', async (t) => {
   const store = open(makeFile(t));
   t.after(() => store.close());
   assert.equal(await store.endLeasesOfTheDead(NOW + 5), 3);
