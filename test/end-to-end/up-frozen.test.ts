@@ -209,7 +209,7 @@ test('commands without a daemon do not wait for one', async () => {
   await ofAll(ASKS_NOBODY, (words, { stderr }) => assert.doesNotMatch(stderr, /does not answer/, words));
 });
 
-test('every command stands in one of the lists of this file', () => {
+test('every command is in one of the lists of this file', () => {
   const leaves = (command: Command, path: string): string[] =>
     command.commands.flatMap((child) => {
       const name = `${path}${child.name()}`;
@@ -227,10 +227,14 @@ test('every command stands in one of the lists of this file', () => {
   const missing = leaves(buildProgram(process), '').filter(
     (name) => !listed.some((words) => words === name || words.startsWith(`${name} `)),
   );
-  assert.deepEqual(missing, [], 'say in this file whom a new command asks, so that it is tried while nobody answers');
+  assert.deepEqual(
+    missing,
+    [],
+    'add a new command to this file with its daemon, so that it is tried against a frozen one',
+  );
 });
 
-test('a watch goes on when the process does', async () => {
+test('a watch continues when the process does', async () => {
   up.kill('SIGCONT');
   const watch = spawn(process.execPath, [PROGRAM, 'alarm', 'watch'], { env, stdio: 'pipe' });
   let said = '';

@@ -34,7 +34,7 @@ function environment(more: Record<string, string> = {}) {
 const recordIn = (env: Record<string, string>) =>
   JSON.parse(readFileSync(join(env.REVEILLE_HOME!, 'run.json'), 'utf8'));
 
-/** `up` as a process, until it ends. */
+/** Runs `up` as a process, until it ends. */
 const upOnce = (env: Record<string, string>, ...more: string[]) =>
   run(process.execPath, [PROGRAM, 'up', '--once', ...more], { env });
 
@@ -45,20 +45,20 @@ async function command(env: Record<string, string>, ...words: string[]): Promise
   return stdout;
 }
 
-/** How an `up` that cannot start ends. */
+/** The end of an `up` that cannot start. */
 async function refusal(env: Record<string, string>): Promise<string> {
   const { status, stderr } = await reveille(env.REVEILLE_HOME!, ['up', '--once'], { env });
   assert.equal(status, 1);
   return stderr;
 }
 
-/** Starts `up` as `npm start` does. @returns how to end it as npm does, which may be repeated */
+/** Starts `up` as `npm start` does. @returns a function that ends it as npm does and may be repeated */
 async function startUp(env: Record<string, string>): Promise<() => Promise<void>> {
   const shell = spawn('/bin/sh', ['-c', '"$0" "$@"; exit', process.execPath, PROGRAM, 'up', '--json'], {
     env: { ...env, npm_lifecycle_event: 'start' },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  // Open as long as anybody holds it: the shell is gone at once.
+  // Open as long as any process has it open: the shell exits at once.
   const gone = once(shell.stdout.resume(), 'close');
   const end = async () => {
     shell.kill('SIGTERM');
@@ -73,7 +73,7 @@ async function startUp(env: Record<string, string>): Promise<() => Promise<void>
   return end;
 }
 
-/** Runs `up` while something is done beside it. */
+/** Runs `up` during an action. */
 async function besideUp(env: Record<string, string>, work: () => Promise<void>): Promise<void> {
   const end = await startUp(env);
   try {
@@ -83,7 +83,7 @@ async function besideUp(env: Record<string, string>, work: () => Promise<void>):
   }
 }
 
-test('with required enrolment "up" lets its own key in, and rings', async () => {
+test('with required enrolment "up" enrolls its own key, and fires', async () => {
   const { stdout } = await upOnce(environment({ CHRONOS_ENROLLMENT: 'required' }), '--json');
   assert.equal(JSON.parse(stdout).model, 'offline');
 });
@@ -109,15 +109,15 @@ describe('a home in which "up" starts again and again', () => {
     refused = await refusal(env);
   });
 
-  test('a budget that the user gave Neo is still there', () => assert.deepEqual(budget, { wakes_per_day: 7 }));
+  test('a budget that the user gave Neo is unchanged', () => assert.deepEqual(budget, { wakes_per_day: 7 }));
 
-  test("an agent of the user's own stays the one that is woken", () => assert.equal(own.provider, 'http'));
+  test("an agent of the user's own stays the woken one", () => assert.equal(own.provider, 'http'));
 
-  test('when the welcome alarm cannot be set, "up" says why and ends with 1', () =>
+  test('when the welcome alarm cannot be set, "up" prints the reason and ends with 1', () =>
     assert.match(refused, /not enrolled/));
 });
 
-test('Neo is given what is its own, secrets by name alone, and not the home', async () => {
+test('Neo gets its own settings, secrets by name alone, and not the home', async () => {
   const model = { NEO_MODEL: 'm', NEO_MODEL_BASE_URL: 'http://127.0.0.1:9' };
   const env = environment({ ...model, NEO_MODEL_API_KEY: 'a-key-that-is-nowhere-written-down' });
   await besideUp(env, async () => {
@@ -150,8 +150,8 @@ test('a wrong model setting stops the start with its name, not the first wake', 
   assert.match(await refusal(environment({ NEO_MODEL: 'x' })), /NEO_MODEL_BASE_URL is not set, but NEO_MODEL is/);
 });
 
-describe('beside an "up" that runs', () => {
-  // Whether this computer has bubblewrap is not what is asked here.
+describe('beside a running "up"', () => {
+  // This test does not depend on bubblewrap.
   const env = environment({ REVEILLE_SEPARATION: 'off' });
   let end = async () => {};
   before(async () => {
@@ -159,7 +159,7 @@ describe('beside an "up" that runs', () => {
   });
   after(() => end());
 
-  test('a second start says that Reveille runs already, since when and where, and leaves it alone', async () => {
+  test('a second start reports that Reveille runs already, since when and where, and does not disturb it', async () => {
     const run = recordIn(env);
     const said = await refusal(env);
     assert.match(said, new RegExp(`Reveille runs already, as process ${run.pid}, since \\d\\d:\\d\\d:\\d\\d`));
@@ -172,13 +172,13 @@ describe('beside an "up" that runs', () => {
     assert.deepEqual(recordIn(env), run);
   });
 
-  test('a port that its chronosd holds is said to be that of another Reveille', async () => {
+  test("a port of this home's chronosd is reported as that of another Reveille", async () => {
     const chronosd = new URL(recordIn(env).chronos_url).port;
     const said = await refusal(environment({ ROUTER_PORT: chronosd }));
     assert.match(said, /there, the chronosd of another Reveille \(.*\); stop it.*ROUTER_PORT/);
   });
 
-  test('the doctor finds all well, and says that nothing runs once it has ended', async () => {
+  test('the doctor reports no problem, and reports after its end that nothing runs', async () => {
     const stdout = await command(env, 'doctor', '--json');
     const report = JSON.parse(stdout);
     assert.deepEqual(report.running, ['chronosd', 'router', 'executor']);
@@ -193,7 +193,7 @@ describe('beside an "up" that runs', () => {
   });
 });
 
-test('of starts at the same moment one wins, and the others say so', async () => {
+test('of simultaneous starts one succeeds, and the others report it', async () => {
   const env = environment();
   const starts = [1, 2, 3].map(() => {
     const child = spawn(process.execPath, [PROGRAM, 'up', '--json'], { env, stdio: ['ignore', 'ignore', 'pipe'] });
@@ -220,7 +220,7 @@ test('of starts at the same moment one wins, and the others say so', async () =>
   }
 });
 
-test('a port that is taken names the variable to change, and what listens there', async (t) => {
+test('a port in use is reported with its variable and its listener', async (t) => {
   const other = createServer((_request, response) => response.end('hello'));
   await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
   t.after(() => other.close());
@@ -239,7 +239,7 @@ test('a port that is taken names the variable to change, and what listens there'
   }
 });
 
-test('a port that a running Reveille has, with its console, is said to be one of Reveille', async () => {
+test("a port of a running Reveille with its console is reported as Reveille's", async () => {
   const env = environment({ ROUTER_PUBLIC_PORT: '0' });
   const end = await startUp(env);
   try {

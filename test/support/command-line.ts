@@ -1,4 +1,4 @@
-/** `reveille` with some words: in the process of the test, or as a process of its own. */
+/** Runs `reveille` with arguments: in the process of the test, or as a separate process. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { PassThrough } from 'node:stream';
 import { finished } from 'node:stream/promises';
@@ -9,14 +9,14 @@ import { atEnd, type Owner } from './temporary.ts';
 
 export type Outcome = { status: number | null; stdout: string; stderr: string };
 
-/** The zone that every child process lives in, whatever the computer's is. */
+/** The zone of every child process, independent of the computer's. */
 const ZONE = 'Europe/Berlin';
 
 export type RunOptions = {
   env?: Readonly<Record<string, string>>;
-  /** What the command reads from standard input; nothing without it. */
+  /** Standard input of the command; empty by default. */
   input?: string | Buffer;
-  /** Whether standard input is a terminal; not in a process of its own. */
+  /** Whether standard input is a terminal; not available in a separate process. */
   isTerminal?: boolean;
   cwd?: string;
 };
@@ -46,9 +46,9 @@ function collect(child: Pick<ChildProcess, 'stdout' | 'stderr'>): Outcome {
 }
 
 /**
- * Runs `reveille` with these words below a home folder, and resolves when it has ended: in this process, which costs a
- * tenth of a process, unless it is given a folder, or reads its input as a file (`-`). Daemons, and what ends by itself
- * with `process.exit`, need {@link reveilleProcess}.
+ * Runs `reveille` with these arguments below a home folder, and resolves when it has ended. It runs in this process, at
+ * a tenth of the cost of a process, unless it has a folder or reads a file as input (`-`). Daemons, and commands that
+ * end with `process.exit`, need {@link reveilleProcess}.
  */
 export async function reveille(home: string, words: readonly string[], options: RunOptions = {}): Promise<Outcome> {
   const readsDescriptor = options.input !== undefined && words.includes('-');
@@ -66,7 +66,7 @@ export async function reveille(home: string, words: readonly string[], options: 
   return outcome;
 }
 
-/** Runs `reveille` as a process with these words below a home folder, and resolves when it has ended. */
+/** Runs `reveille` as a process with these arguments below a home folder, and resolves when it has ended. */
 export async function reveilleProcess(
   home: string,
   words: readonly string[],
@@ -74,17 +74,17 @@ export async function reveilleProcess(
 ): Promise<Outcome> {
   const child = childOf(home, words, options);
   const outcome = collect(child);
-  // A command that fails early does not read what it is sent.
+  // A command that fails early does not read its input.
   child.stdin?.on('error', () => {}).end(options.input ?? '');
   await new Promise<void>((resolve) => child.once('close', () => resolve()));
   outcome.status = child.exitCode;
   return outcome;
 }
 
-/** A command that stays: its output so far, and how to end it. */
+/** A running command: its output so far, and a function that ends it. */
 export type Staying = {
   outcome: Outcome;
-  /** Resolves when `done` holds for the output; it is looked at whenever something arrives. */
+  /** Resolves when `done` holds for the output, which is checked at each new piece. */
   until(done: (outcome: Outcome) => boolean): Promise<void>;
   end(signal: 'SIGINT' | 'SIGTERM' | 'SIGKILL'): Promise<Outcome>;
   /** Resolves when it has ended by itself. */

@@ -23,7 +23,7 @@ import { VERSION } from '../../src/wire/version.ts';
 import { type Outcome, type RunOptions, reveille } from './command-line.ts';
 import { atEnd, listening, type Owner, temporaryFolder } from './temporary.ts';
 
-/** An agent's daemon that is always on; `status` is how it answers a turn. */
+/** An agent's daemon that is always on; `status` is its answer to a turn. */
 export async function startAgent(owner: Owner): Promise<{ url: string; status: number; turns: string[] }> {
   const agent = { url: '', status: 202, turns: [] as string[] };
   const server = createServer((request, response) => {
@@ -47,20 +47,20 @@ export type Installation = {
   secrets: MadeSecrets;
   chronos: RunningChronos;
   router: RunningRouter;
-  /** Speaks as this installation's agent, without a command line. */
+  /** A client of this installation's agent, without a command line. */
   client: ChronosClient;
-  /** Runs a command that must succeed and gives its standard output. */
+  /** Runs a command that must succeed and returns its standard output. */
   run(...words: string[]): Promise<string>;
   /** Starts chronosd again, on the same port and data, after it was closed. */
   restartChronos(): Promise<void>;
-  /** Runs a command, whatever becomes of it, as {@link reveille} does. */
+  /** Runs a command with any exit status, as {@link reveille} does. */
   attempt(words: readonly string[], options?: RunOptions): Promise<Outcome>;
 };
 
 /**
- * What `reveille up` would leave and start, but for Neo; in a new home, or in one that is there.
+ * The state and daemons of `reveille up`, except Neo; in a new home, or in an existing one.
  *
- * @param environment the router's own
+ * @param environment of the router
  */
 export async function startInstallation(
   owner: Owner,

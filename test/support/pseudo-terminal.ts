@@ -1,6 +1,6 @@
 /**
- * A command in a real pseudo-terminal of a given size, which the `script` of util-linux makes (`needs('script')`), and what a
- * terminal emulator then has on its screen.
+ * A command in a real pseudo-terminal of a given size, which the `script` of util-linux makes (`needs('script')`), and
+ * the screen of a terminal emulator on its output.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,13 +13,13 @@ const quote = (word: string) => `'${word.replaceAll("'", `'\\''`)}'`;
 const LIMIT_MS = 120_000;
 
 export type Watched = {
-  /** What is visible, from the top; blanks at the ends of lines are left out. */
+  /** The visible lines, from the top; blanks at the ends of lines are omitted. */
   rows(): string[];
-  /** Every line that was written, scrolled away or not. */
+  /** Every written line, scrolled away or not. */
   all(): string[];
-  /** The first lines that the terminal itself went on with a line for, scrolled away or not. */
+  /** The first lines of each line that the terminal itself wrapped, scrolled away or not. */
   wrapped(): string[];
-  /** Types, and resolves when more lines are there and this ends what is on the screen. */
+  /** Types, and resolves when there are more lines and the screen ends with this text. */
   type(text: string, until: RegExp): Promise<void>;
   until(ends: RegExp): Promise<void>;
   /** Types, and resolves with the exit code when the command has ended by itself. */
@@ -37,7 +37,7 @@ export function watchedIn(size: Size, command: readonly string[], env: Record<st
   );
   let written = Promise.resolve();
   const looks = new Set<() => void>();
-  /** Ends of lines so far. */
+  /** Number of line ends so far. */
   let lines = 0;
   terminal.onLineFeed(() => lines++);
   const gone = once(child, 'close');
@@ -62,7 +62,7 @@ export function watchedIn(size: Size, command: readonly string[], env: Record<st
         else resolve();
       };
       const fail = (why: string) => stop(new Error(`${why} before ${ends}:\n${visible().join('\n')}`));
-      // Up to the cursor: after Enter, a prompt that was answered still is the last that stands there, a line above.
+      // Up to the cursor: after Enter, an answered prompt is still the last text, a line above.
       const upToCursor = () =>
         visible()
           .slice(0, terminal.buffer.active.cursorY + 1)
@@ -107,8 +107,7 @@ export function watchedIn(size: Size, command: readonly string[], env: Record<st
       return code;
     },
     async end() {
-      // The terminal is gone at once, and what runs in it is hung up on; on SIGTERM script would wait two seconds for
-      // it.
+      // Closes the terminal at once, so that its programs get SIGHUP; on SIGTERM script would wait two seconds.
       child.kill('SIGKILL');
       await gone;
       await written;

@@ -6,8 +6,8 @@ import { NODE_WORDS, type TestProcess } from './suites.ts';
 /** The limit of one suite, and of one test. */
 const TIMEOUT_MS = 300_000;
 /**
- * Files at a time for each core: most wait for processes half of their time. Three are up to a tenth faster on two cores,
- * and twice as many processes stand in line for them, which fails a test now and then.
+ * Files at a time for each core: most wait for processes half of their time. Three are up to a tenth faster on two
+ * cores, but twice as many processes then wait for a core, which sometimes fails a test.
  */
 const FILES_PER_CORE = 2;
 

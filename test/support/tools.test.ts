@@ -36,7 +36,7 @@ test('a run ends with a line for each missing tool, and then with the summary of
   assert.match(last.at(-1)!, /^ℹ duration_ms /);
 });
 
-test('no other module of the tests decides by itself what CI must have', () => {
+test('no other module of the tests decides which tools CI must have', () => {
   const files = globSync('{src,test,examples,bench}/**/*.ts', {
     cwd: ROOT,
     exclude: (path) => /node_modules/.test(path),

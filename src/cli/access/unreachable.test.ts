@@ -7,7 +7,7 @@ import { ManualClock } from '../../kit/clock/testing/manual-clock.ts';
 import { homeAt } from '../home/home.ts';
 import { attend } from './unreachable.ts';
 
-test('a daemon that takes connections and says nothing is given up within 10 s', async (t) => {
+test('a daemon that accepts connections and does not answer is reported within 10 s', async (t) => {
   const taken: Socket[] = [];
   const mute = createServer((socket) => taken.push(socket.on('error', () => {})));
   await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve));

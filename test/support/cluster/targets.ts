@@ -1,7 +1,6 @@
 /**
- * The agents' end of many users at once: one HTTP server with a daemon for each of them, which takes wakes as Neo does
- * (a `fire_id` it knows is answered and not run), keeps a log of what it did, and can be told to be slow, to hang or to
- * fail.
+ * The targets of many users: one HTTP server with a daemon for each user. It accepts wakes as Neo does (a known
+ * `fire_id` is answered without a turn), logs its turns, and can be slow, hang or fail on request.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -22,8 +21,8 @@ export type Manner =
   | { kind: 'fail' };
 
 /**
- * An agent's daemon on an ordinary day: prompt, but now and then in no hurry. What is under way at a fault is what is
- * interesting.
+ * The normal behaviour of an agent's daemon: fast, sometimes slow. Turns in progress at a fault are the interesting
+ * case.
  */
 export const USUAL: Manner = {
   kind: 'accept',
@@ -32,9 +31,9 @@ export const USUAL: Manner = {
 
 export type TargetsPlan = {
   log: ReceiverRecorder;
-  /** The clock of the machine that the targets stand on, epoch milliseconds. */
+  /** The clock of the machine of the targets, epoch milliseconds. */
   now: () => number;
-  /** The latest instant that it has shown within the last so many milliseconds. */
+  /** The latest instant that it has shown within the last `ms` milliseconds. */
   latestWithin: (ms: number) => number;
 };
 
@@ -42,7 +41,7 @@ const ON_ITS_WAY_MS = 1000;
 
 export class Targets {
   readonly port: number;
-  /** Wakes that came before they were due, as sentences. */
+  /** Wakes that arrived before they were due, as sentences. */
   readonly early: string[] = [];
   readonly #server: Server;
   readonly #plan: TargetsPlan;
@@ -66,7 +65,7 @@ export class Targets {
     return new Targets(server, address.port, plan);
   }
 
-  /** How the daemon of a user behaves from now on. */
+  /** Sets the behaviour of a user's daemon from now on. */
   set(user: string, manner: Manner): void {
     this.#manners.set(user, manner);
   }
@@ -81,7 +80,7 @@ export class Targets {
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const [, user = '', route] = request.url!.split('/');
     const manner = this.#manners.get(user);
-    if (!manner) return refuse(response, new ReveilleError('not_found', `nobody is called ${user} here`));
+    if (!manner) return refuse(response, new ReveilleError('not_found', `there is no user ${user}`));
     if (route === 'healthz') return accept(response, 200, { status: 'ok', busy: false, queued: 0 });
     const arrivedAt = this.#plan.now();
     const text = (await buffer(request)).toString('utf8');
@@ -102,7 +101,7 @@ export class Targets {
       { ...arrival, ...(wake.missed_count === undefined ? {} : { missedCount: wake.missed_count }) },
       arrivedAt,
     );
-    // A clock that jumped back while the wake was on its way says nothing against it.
+    // A clock that jumped back during the request does not make it early.
     const aheadMs = wake.scheduled_for! - this.#plan.latestWithin(ON_ITS_WAY_MS);
     if (aheadMs > 0) this.early.push(`${fireId} reached ${user} ${aheadMs} ms before it was due`);
     if (manner.kind === 'hang') return;
@@ -115,7 +114,7 @@ export class Targets {
     this.#known.add(fireId);
     const now = this.#plan.now();
     if (!deduped) this.#plan.log.turn({ ...arrival, status: 'done' }, now);
-    // Whoever asked may be gone; then nothing was answered, though the turn has run.
+    // The caller may have disconnected: it gets no answer, though the turn has run.
     if (response.destroyed) return;
     answered(deduped ? 200 : 202, now);
     const conversation_id = wake.conversation_id ?? user;

@@ -1,6 +1,6 @@
-/** What a network link can do to what travels over it. */
+/** The faults that a network link can have. */
 
-/** Which way bytes go: with the one who connected, towards the server; or back to them. */
+/** The direction of bytes: from the connecting client towards the server, or back. */
 export type Way = 'there' | 'back';
 
 export type LinkMode =
@@ -21,7 +21,7 @@ export type LinkMode =
 
 export const PASS: LinkMode = { kind: 'pass' };
 
-/** Whether a link in this mode loses what travels this way. */
+/** Whether a link in this mode loses data in this direction. */
 export function loses(mode: LinkMode, way: Way): boolean {
   if (mode.kind === 'half-open') return mode.dead === 'peer' || mode.dead === way;
   return mode.kind === 'drop';

@@ -1,10 +1,10 @@
 /**
  * `npm run test:repeat -- [--times N] [--busy N] [--jobs N] [--product | --release] [--all] [FILE…]`: runs test
- * processes over and over, as `npm test` starts them, beside cores that are kept busy, and says which of them failed how
- * often. Without names it takes all that start processes or listen, which it finds out by running each once. A suite
- * that fails one time in thirty has a defect; this is how it is found.
+ * processes repeatedly, as `npm test` starts them, beside busy cores, and prints how often each failed. Without names
+ * it takes all suites that start processes or listen, which it detects by running each once. A suite that fails one
+ * time in thirty has a defect, which this program finds.
  *
- * Exit 0: none failed. 1: some did, their output is in the folder that is named. 2: usage.
+ * Exit 0: none failed. 1: some did, their output is in the named folder. 2: usage.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ import { parseArgs } from 'node:util';
 import { NODE_WORDS, processesOf, suitesOf, type TestProcess } from '../suites.ts';
 
 const MARK = new URL('./mark.ts', import.meta.url).href;
-/** Longest that one run of one process may take. */
+/** Maximum time of one run of one process. */
 const RUN_MS = 10 * 60_000;
 
 const options = {
@@ -55,7 +55,7 @@ const half = (['product', 'release'] as const).filter((name) => values[name]).ma
 const processes = processesOf(suitesOf([...positionals, ...half]));
 const folder = mkdtempSync(join(tmpdir(), 'reveille-repeat-'));
 
-/** What the runs of one process came to. */
+/** The results of one process. */
 type Tally = TestProcess & { runs: number; failures: string[]; milliseconds: number[]; marked: boolean };
 
 const running = new Set<ChildProcess>();
@@ -92,7 +92,7 @@ function runOnce(tally: Tally, mark: string | undefined): Promise<void> {
   );
 }
 
-/** Takes work from one list by several hands; says every 30 s how far it is. */
+/** Processes one list of work in parallel; prints the progress every 30 s. */
 async function inParallel(work: readonly (() => Promise<void>)[], what: string): Promise<void> {
   let next = 0;
   const report = setInterval(() => console.log(`  ${what}: ${next} of ${work.length} runs`), 30_000);

@@ -1,6 +1,6 @@
 /**
- * Loaded before a test file: leaves a mark when the file starts a process or listens, so that the repeater knows which
- * suites depend on the machine.
+ * Loaded before a test file: writes a mark when the file starts a process or listens, so that the repeater knows the
+ * suites that depend on the machine.
  */
 import childProcess from 'node:child_process';
 import { appendFileSync } from 'node:fs';

@@ -14,7 +14,7 @@ export type StandInA2a = HttpAgent & {
   begins: string;
   /** Refuses contexts that it did not make. */
   ownContexts: boolean;
-  /** Puts every task into a state, with the agent's words. */
+  /** Sets the state of every task, with a message of the agent. */
   become(state: string, words?: string): void;
 };
 

@@ -1,8 +1,8 @@
 /**
- * A chain server for tests, on stdio, with the tool names of the sources: balances of 256 bits, transfers that are made
- * once for a request. What it did is in a file, one JSON line for each transfer, that outlives it.
+ * A chain server for tests, on stdio, with the tool names of the sources: balances of 256 bits, and one transfer for
+ * each request. A file records its transfers, one JSON line each, and outlives it.
  *
- * `node chain-server.ts <file>`; it writes JSON by hand, for its numbers have more digits than JavaScript keeps.
+ * `node chain-server.ts <file>`; it writes JSON by hand, because its numbers have more digits than JavaScript keeps.
  */
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -42,7 +42,7 @@ const lines = (): Line[] =>
 const known = (id: string) => lines().find(({ request_id }) => request_id === id);
 const write = (line: Line) => appendFileSync(FILE, `${JSON.stringify(line)}\n`);
 
-/** The JSON text of what a call gives back; `undefined` where it fails. */
+/** The JSON text of a call's result; `undefined` when it fails. */
 function answer(name: string, args: Args): string | undefined {
   const id = args.request_id ?? '';
   switch (name) {

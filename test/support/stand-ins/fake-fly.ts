@@ -1,7 +1,6 @@
 /**
- * The Fly Machines API for tests, over real HTTP: the states and transitions that its documentation describes, its
- * refusals, its leases and its rate limits. A machine holds a real daemon, on the IPv6 loopback address as its private
- * one.
+ * The Fly Machines API for tests, over real HTTP: the documented states, transitions, refusals, leases and rate limits.
+ * A machine has a real daemon, with the IPv6 loopback address as its private one.
  */
 import type { ServerResponse } from 'node:http';
 import { createServer } from 'node:net';
@@ -14,33 +13,33 @@ export type FakeFlyMachine = {
   state: string;
   privateIp: string | null;
   readonly daemon: FakeDaemon;
-  /** Transitions stay where they are until `settle` is called. */
+  /** Transitions wait until `settle` is called. */
   slow: boolean;
   /** Its image is still being prepared, so that it does not start yet. */
   preparing: boolean;
-  /** A suspended machine comes back from its snapshot; otherwise, it boots anew. */
+  /** A suspended machine resumes from its snapshot; otherwise, it boots anew. */
   snapshot: boolean;
   canSuspend: boolean;
-  /** Its program ends right after it was started. */
+  /** Its program ends right after the start. */
   diesAtOnce: { code: number } | undefined;
-  /** Somebody holds a lease on it. */
+  /** Another client holds a lease on it. */
   lease: string | undefined;
-  /** How often it was started or resumed. */
+  /** Number of starts and resumes. */
   starts: number;
   events: object[];
 };
 
 export type FakeFly = FakeProviderApi & {
   readonly machine: FakeFlyMachine;
-  /** What it lets in. */
+  /** The accepted API token. */
   readonly token: string;
-  /** How often the daemon was booted before the machine came into being. */
+  /** Number of boots of the daemon before the machine was created. */
   readonly bootsBefore: number;
-  /** How many requests were refused as too many. */
+  /** Number of requests that the rate limit refused. */
   readonly limited: number;
-  /** Completes the transition that is under way. */
+  /** Completes the current transition. */
   settle(): Promise<void>;
-  /** What somebody else does with the machine. */
+  /** Actions of another client on the machine. */
   set(state: string): Promise<void>;
 };
 
@@ -90,7 +89,7 @@ export async function startFakeFly({ clock, app, machineId, token }: FakeFlyOpti
     transition = undefined;
     await going?.();
   };
-  /** Enters a state on the way, and the one behind it soon or when told. */
+  /** Enters a transitional state, and its final state soon or on request. */
   const pass = async (through: string, arrive: () => Promise<void>) => {
     enter(through);
     transition = arrive;

@@ -1,14 +1,14 @@
 /**
- * What the fake engine and the fake cloud share: a real HTTP server that keeps what it was asked, and misbehaves as
- * told.
+ * The common part of the fake engine and the fake cloud: a real HTTP server that records its requests, and misbehaves
+ * on request.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /**
- * How a request is answered. `garbage`: 200 with something that is not JSON; `lost`: what it asks for is done, but the
- * connection breaks before the answer; with the others it is not done.
+ * The answer to a request. `garbage`: 200 with a body that is not JSON; `lost`: the action is done, but the connection
+ * breaks before the answer; with the others it is not done.
  */
 export type Misbehaviour =
   | { status: number; body: string | object; headers?: Record<string, string> }
@@ -20,22 +20,22 @@ export type Misbehaviour =
 export type SeenRequest = { action: string; method: string; url: URL; headers: IncomingHttpHeaders };
 
 export type FakeProviderApi = {
-  /** Where it listens on TCP; empty for a socket. */
+  /** Its TCP address; empty for a socket. */
   readonly url: string;
   /** Every request, in the order of arrival. */
   readonly seen: SeenRequest[];
-  /** How many requests for an action there were. */
+  /** Number of requests for an action. */
   count(action: string): number;
-  /** Answers the next requests for an action (`*`: any) otherwise. */
+  /** Answers the next requests for an action (`*`: any) differently. */
   next(action: string, how: Misbehaviour, times?: number): void;
-  /** Keeps requests for an action (`*`: any) waiting until the returned function is called. */
+  /** Delays requests for an action (`*`: any) until the returned function is called. */
   hold(action: string): () => void;
   close(): Promise<void>;
 };
 
 export type FakeProviderApiOptions = {
   listen: { path: string } | { host: string; port: number };
-  /** Names what a request asks for. */
+  /** Names the action of a request. */
   actionOf(method: string, path: string): string;
   handle(request: SeenRequest, response: ServerResponse): void | Promise<void>;
 };

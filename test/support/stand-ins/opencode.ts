@@ -11,9 +11,9 @@ export type StandInOpencode = HttpAgent & {
   busy: Set<string>;
   /** Resolves when a turn may end; at once without it. */
   hold: Promise<void> | undefined;
-  /** Turns that were begun, by message id. */
+  /** Started turns, by message id. */
   turns: string[];
-  /** What the assistant's message says; `undefined`: there is none. */
+  /** The text of the assistant's message; `undefined`: there is none. */
   reply: ((text: string) => Partial<Message> | undefined) | undefined;
 };
 
