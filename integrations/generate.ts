@@ -22,7 +22,7 @@ const { name: PACKAGE, version: VERSION, license: LICENSE } = readManifest(ROOT)
 const AUTHOR = { name: 'The Reveille maintainers' };
 const KEYWORDS = ['alarm', 'scheduler', 'time', 'reminder', 'mcp'];
 const DESCRIPTION =
-  'An alarm clock for AI agents: alarms that survive restarts and wake the agent with its own words, and a sense of the time of its person.';
+  'An alarm clock for AI agents: alarms that survive restarts and wake the agent with its own message, and a sense of time for its person.';
 
 /** The command that starts each server for users without an installation. */
 const viaNpx = (server: ServerName) => ({ command: 'npx', args: ['-y', `${PACKAGE}@${VERSION}`, SERVERS[server]] });
@@ -52,7 +52,7 @@ export const BUNDLES: readonly Bundle[] = [
   {
     server: 'chronos',
     title: 'Reveille: alarms',
-    about: 'Three tools to set, list and cancel alarms. They ring while "reveille up" runs on this computer.',
+    about: 'Three tools to set, list and cancel alarms. They fire while "reveille up" runs on this computer.',
     tools: [...readChronosTools(TOOLS_FILE).values()],
   },
   {
@@ -135,34 +135,34 @@ const skills = () =>
 type SlashCommand = {
   readonly description: string;
   readonly hint?: string;
-  readonly prompt: (words: string) => string;
+  readonly prompt: (request: string) => string;
 };
 
 /** Slash commands, by name; each client has its own placeholder for the arguments. */
 const COMMANDS: Readonly<Record<string, SlashCommand>> = {
   alarm: {
-    description: 'Set an alarm that wakes you with a message, once or again and again',
+    description: 'Set an alarm that wakes you with a message, once or repeatedly',
     hint: '<what> <when>',
-    prompt: (words) => `Set an alarm with the tool alarm_set of the server chronos, for: ${words}
+    prompt: (request) => `Set an alarm with the tool alarm_set of the server chronos, for: ${request}
 
-Call get_time_context of the server chronometric first where the time is not an exact one, and read it in the person's own time zone.
-Write the wake message for a reader who has forgotten everything: the task, the reason, the paths and ids, and when it is done.
-Give an idempotency key that names the matter. Then say in one sentence when it rings, in the person's local time, and the alarm's id.
-Where what to do or when cannot be told from those words, ask instead of guessing.`,
+If the time is not exact, call get_time_context of the server chronometric first, and read the time in the person's time zone.
+Write the wake message for a reader without any context: the task, the reason, the paths and ids, and when it is done.
+Give an idempotency key that names the task. Then say in one sentence when it fires, in the person's local time, and the alarm's id.
+If the task or the time is unclear, ask instead of guessing.`,
   },
   alarms: {
-    description: 'List the alarms that lie ahead',
-    prompt: () => `Call alarm_list of the server chronos and show the alarms that are still to ring, by time:
-when in the person's local time, how often, the label or the beginning of the message, the first characters of the id.
+    description: 'List the upcoming alarms',
+    prompt: () => `Call alarm_list of the server chronos and show the upcoming alarms in the order of their times.
+Show for each the person's local time, how often it repeats, the label or the beginning of the message, and the first characters of the id.
 Add nothing else. Without any, say so in one sentence.`,
   },
   'cancel-alarm': {
-    description: 'Cancel an alarm by its id, its label or what it is about',
+    description: 'Cancel an alarm by its id, its label or its subject',
     hint: '<which>',
-    prompt: (words) => `Cancel with the tool alarm_cancel of the server chronos the alarm that this names: ${words}
+    prompt: (request) => `Use the tool alarm_cancel of the server chronos to cancel this alarm: ${request}
 
-Find it with alarm_list. Where more than one fits, or none, show what there is and ask; cancel nothing on a guess.
-Then say which one is cancelled, and when it would have rung.`,
+Find it with alarm_list. If more than one matches, or none, show the candidates and ask; cancel nothing on a guess.
+Then say which one is cancelled, and when it would have fired.`,
   },
 };
 

@@ -250,7 +250,7 @@ export function openBook(dataDir: string, clock: Clock): Book {
       throw new ReveilleError('conflict', message);
     }
     if (!selectClosed.get(key)) return;
-    const message = 'nothing was moved: status was asked about this idempotency_key, which closed it; use a new one';
+    const message = 'nothing was moved: a status query closed this idempotency_key; use a new one';
     throw new ReveilleError('conflict', message);
   }
 

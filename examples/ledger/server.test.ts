@@ -183,7 +183,7 @@ test('the ledger ends when its client does, and reports a damaged book', async (
   peer.child.stdin!.end();
   assert.deepEqual(await once(peer.child, 'exit'), [0, null]);
   const folder = temporaryFolder(t);
-  writeFileSync(join(folder, 'ledger.db'), 'this is no database, and long enough to be looked at'.repeat(100));
+  writeFileSync(join(folder, 'ledger.db'), 'this is no database, and long enough to be read as one'.repeat(100));
   const child = spawn(process.execPath, [REVEILLE, 'ledger', '--data-dir', folder], {
     stdio: ['pipe', 'pipe', 'pipe'],
   });

@@ -87,14 +87,14 @@ const EXCEPTIONS: readonly { readonly from: string; readonly to: string; readonl
   {
     from: 'mcp-host/drift.ts',
     to: 'chronos-mcp/selftest.ts',
-    why: 'a comparison of files that ship, which the daemons make as the proxy does',
+    why: 'a comparison of shipped files, which the daemons and the proxy make',
   },
   {
     from: 'router/public/routes.ts',
     to: 'neo/http/routes.ts',
-    why: 'the table of what is passed on, so that it is written once',
+    why: 'the table of forwarded routes, so that it is written once',
   },
-  { from: 'cli/commands/daemons.ts', to: '../examples/ledger', why: '"reveille ledger" runs the example that ships' },
+  { from: 'cli/commands/daemons.ts', to: '../examples/ledger', why: '"reveille ledger" runs the shipped example' },
 ];
 
 /** Packages that may be imported below a folder; folders without an entry, and tests, may import any. */
@@ -138,7 +138,7 @@ function packageOf(specifier: string): string {
 function checkSpecifier(root: string, file: string, specifier: string): string | undefined {
   const path = relative(root, file).split(sep).join('/');
   const entry = entryOf(path);
-  if (entry === undefined) return 'stands in a folder that the table does not know';
+  if (entry === undefined) return 'is in a folder without an entry in the table';
   if (specifier.startsWith('node:')) return undefined;
   if (!specifier.startsWith('.')) {
     if (path.endsWith('.test.ts')) return undefined;

@@ -102,8 +102,8 @@ test('imports in comments and strings with slashes do not confuse the reader', (
   assert.deepEqual(violationsIn({ ...WIRE, 'neo/chat.ts': text }), []);
 });
 
-test('a folder that the table does not know is a violation', () => {
+test('a folder without an entry in the table is a violation', () => {
   assert.deepEqual(violationsIn({ ...WIRE, 'utils/a.ts': `import '../wire/errors.ts';` }), [
-    'utils/a.ts: stands in a folder that the table does not know',
+    'utils/a.ts: is in a folder without an entry in the table',
   ]);
 });

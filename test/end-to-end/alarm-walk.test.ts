@@ -38,7 +38,7 @@ before(async () => {
   firstDueAt = Date.now() + 5000;
   up = spawn(process.execPath, [PROGRAM, 'up', '--json'], { env, stdio: ['ignore', 'pipe', 'inherit'] });
   createInterface({ input: up.stdout! }).on('line', (line) => rings.push(JSON.parse(line)));
-  await eventually('reveille up is there', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
+  await eventually('reveille up is ready', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
   const early = neoRuns() && Date.now() < firstDueAt;
   assert.equal(early, false, 'Neo must not exist before an alarm fires');
 });

@@ -68,7 +68,7 @@ test('in quiet hours an alarm is deferred with its reason, an urgent one fires, 
   const dropped = await set('dropped');
   clock.advance(31 * SECOND);
 
-  const held = await eventually('it is held back', async () => {
+  const held = await eventually('it is deferred', async () => {
     const alarm = await client.getAlarm(calm.id);
     return alarm.held_back && alarm;
   });
@@ -77,14 +77,14 @@ test('in quiet hours an alarm is deferred with its reason, an urgent one fires, 
   assert.equal(held.next_fire_at, held.held_back!.until);
   assert.deepEqual([held.status, held.failure_count, held.last_error, held.in_flight], ['active', 0, undefined, false]);
   assert.deepEqual((await client.listFires(calm.id)).fires, []);
-  await eventually('the urgent one has rung', async () => (await client.getAlarm(urgent.id)).status === 'fired');
+  await eventually('the urgent one has fired', async () => (await client.getAlarm(urgent.id)).status === 'fired');
   assert.equal((await client.getAlarm(urgent.id)).urgent, true);
-  await eventually('all others are held back', async () => (await metric('chronos_held_total')) === 5);
+  await eventually('all others are deferred', async () => (await metric('chronos_held_total')) === 5);
   assert.equal(await metric('chronos_overdue_seconds'), 0);
   assert.equal(await metric('chronos_due'), 0);
 
   await client.patchAlarm(later.id, { urgent: true });
-  await eventually('made urgent it rings at once', async () => (await client.getAlarm(later.id)).status === 'fired');
+  await eventually('made urgent it fires at once', async () => (await client.getAlarm(later.id)).status === 'fired');
   assert.equal((await client.pauseAlarm(paused.id)).held_back, undefined);
   await client.cancelAlarm(dropped.id);
 
@@ -101,12 +101,12 @@ test('in quiet hours an alarm is deferred with its reason, an urgent one fires, 
     [[1, 'delivered']],
   );
 
-  await eventually('what was too late is given up', async () => (await client.getAlarm(late.id)).status === 'failed');
+  await eventually('late occurrences are missed', async () => (await client.getAlarm(late.id)).status === 'failed');
   const [missed] = (await client.listFires(late.id)).fires;
   assert.equal(missed?.outcome, 'missed');
   assert.match(missed?.error ?? '', /max_lateness_seconds \(60\).*; deferred: quiet hours of this user until/);
   await client.resumeAlarm(paused.id);
-  await eventually('the paused one rings', async () => (await client.getAlarm(paused.id)).status === 'fired');
+  await eventually('the paused one fires', async () => (await client.getAlarm(paused.id)).status === 'fired');
   for (const message of ['calm', 'urgent', 'edited', 'paused']) assert.equal(chatsAbout(message).length, 1, message);
   for (const message of ['too late then', 'dropped']) assert.equal(chatsAbout(message).length, 0, message);
 });
@@ -115,7 +115,7 @@ test('a deferred alarm fires within a quarter of an hour after its budget was re
   const { clock, router, client } = await house(t, quietAround);
   const { id } = await client.createAlarm({ kind: 'once', delay_seconds: 30, wake_message: 'calm' });
   clock.advance(31 * SECOND);
-  await eventually('it is held back', async () => (await client.getAlarm(id)).held_back);
+  await eventually('it is deferred', async () => (await client.getAlarm(id)).held_back);
   await router.admin('PUT', `/${USER}/budget`, {});
   clock.advance(15 * MINUTE + SECOND);
   await eventually('it has rung', async () => (await client.getAlarm(id)).status === 'fired');
@@ -126,7 +126,7 @@ test('a series that is deferred over several occurrences fires once at the end, 
   const end = endOf(began);
   const { id } = await client.createAlarm({ kind: 'cron', cron_expr: '@every 10m', wake_message: 'again' });
   clock.advance(10 * MINUTE + SECOND);
-  await eventually('the first is held back', async () => (await client.getAlarm(id)).held_back);
+  await eventually('the first is deferred', async () => (await client.getAlarm(id)).held_back);
   clock.advance(end - clock.now() + SECOND);
   const [chat] = await eventually('it rings', () => chatsAbout('again').length > 0 && chatsAbout('again'));
   const alarm = await eventually('it goes on', async () => {
@@ -155,13 +155,13 @@ test('alarms beyond a limit fire one after the other, each at its own time', asy
     const fired = alarms.filter(({ status }) => status === 'fired').length;
     return fired === rung && fired + places.length === ids.length && places.sort((one, other) => one - other);
   };
-  const places = await eventually('one has rung and three are held back', () => placesAfter(1));
-  await eventually('three holds are counted', async () => (await metric('chronos_held_total')) === 3);
+  const places = await eventually('one has fired and three are deferred', () => placesAfter(1));
+  await eventually('three deferrals are counted', async () => (await metric('chronos_held_total')) === 3);
   for (const n of [1, 2]) assert.ok(places[n]! - places[n - 1]! >= MINUTE, 'each has its own place');
   for (let waiting: number[] = places, rung = 1; waiting.length > 0; rung++) {
     const moveTo = (place: number) => clock.advance(Math.max(0, place - clock.now()) + 2 * SECOND);
     moveTo(waiting[0]!);
-    waiting = await eventually('the next one rings', async () => {
+    waiting = await eventually('the next one fires', async () => {
       // On a slow machine, the previous one was later than promised, and this one waits a little longer.
       const late = await placesAfter(rung);
       if (late && late[0]! > clock.now()) moveTo(late[0]!);

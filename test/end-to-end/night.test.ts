@@ -147,9 +147,9 @@ test('a night: an alarm wakes Neo, it reads, edits and commits; the result of an
 
   const intents = () => run<Intent>('intent', 'list');
   const waiting = async () => (await intents()).find(({ status }) => status === 'awaiting_approval');
-  const { intent_id: id } = await eventually('the money waits for a person', waiting, LIMIT_MS);
+  const { intent_id: id } = await eventually('the transfer waits for an approver', waiting, LIMIT_MS);
   const turns = async () => JSON.parse(await askNeo(home, '/conversations/night')).turns as Turn[];
-  await eventually('the turn is over', async () => (await turns())[0]?.status === 'done', LIMIT_MS);
+  await eventually('the turn has ended', async () => (await turns())[0]?.status === 'done', LIMIT_MS);
   assert.equal(readFileSync(join(workspace, 'notes.md'), 'utf8'), 'price: 12.50\n');
   assert.equal(git('log', '--format=%an: %s'), 'Agent: Note the price');
   assert.equal(git('status', '--short'), '');
@@ -179,7 +179,7 @@ test('a night: an alarm wakes Neo, it reads, edits and commits; the result of an
   assert.deepEqual([idempotency_key, held()], [`${id}.send`, ['4990.00', '11.63', '0.00']]);
   await approve(second);
 
-  await eventually('Neo has heard of the end', async () => (await turns())[1]?.status === 'done', LIMIT_MS);
+  await eventually('Neo got the outcome', async () => (await turns())[1]?.status === 'done', LIMIT_MS);
   assert.deepEqual(held(), ['4990.00', '0.00', '11.63']);
   const book = new DatabaseSync(join(home, 'ledger', 'ledger.db'), { readOnly: true });
   const moved = book.prepare(

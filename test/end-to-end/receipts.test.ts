@@ -60,7 +60,7 @@ test('a Neo that is killed before it sends its turn report sends it when it runs
   await house.put(USER, remoteNeo(doomed.url));
   const id = await house.ring();
   await house.fire(id, 'the wake is accepted', ({ reached }) => reached === 'accepted');
-  await eventually('Neo tries to tell', () => sockets.size > 0);
+  await eventually('Neo tries to send its report', () => sockets.size > 0);
   const list = await fetch(`${doomed.url}/conversations`, { headers: { authorization: `Bearer ${TOKEN}` } });
   const { data } = (await list.json()) as { data: { conversations: { id: string }[] } };
   const [turn] = await settledTurns(doomed, data.conversations[0]!.id);
@@ -86,7 +86,7 @@ test('a chronosd that is down while the turn ends gets the turn report afterward
   const [fire] = await house.fires(id);
   assert.equal(fire!.turn!.ok, undefined);
   await house.closeChronos();
-  request.answer('done while nobody listened');
+  request.answer('done while chronosd was down');
   await settledTurns(neo, fire!.turn!.conversation_id!);
   await house.openChronos();
   assert.equal((await house.finished(id)).turn?.ok, true);

@@ -78,7 +78,7 @@ async function rings(up: Up, label: string, wanted: RegExp): Promise<void> {
   };
   // Lines arrive one by one.
   const isTold = () => wanted.test(told() ?? '');
-  await eventually(`the ring ${label} is told as ${wanted}`, isTold, LIMIT_MS).catch((thrown) =>
+  await eventually(`the fire ${label} is shown as ${wanted}`, isTold, LIMIT_MS).catch((thrown) =>
     assert.fail(`${thrown.message}; output of "up":\n${up.said()}`),
   );
 }
@@ -152,7 +152,7 @@ test('a Neo that an earlier "up" left running is not shown as asleep', async (t)
   const first = await startUp(t, home, same);
   assert.match(first.said(), /neo +asleep/);
   await eventually(
-    'the welcome alarm has rung',
+    'the welcome alarm has fired',
     () => /fired {2}welcome: .*; the agent started in/.test(first.said()),
     LIMIT_MS,
   );

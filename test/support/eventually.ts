@@ -23,7 +23,7 @@ export async function eventually<T>(
     const found = await look();
     if (found !== undefined && found !== false) return found;
     const waited = performance.now() - start;
-    assert.ok(waited < limitMs, `it did not come about within ${limitMs} ms: ${what}`);
+    assert.ok(waited < limitMs, `not met within ${limitMs} ms: ${what}`);
     await delay(Math.min(Math.max(waited * PAUSE_MS.share, PAUSE_MS.least), PAUSE_MS.most));
   }
 }

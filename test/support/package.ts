@@ -47,7 +47,7 @@ function taken(lock: string): boolean {
 async function alone<T>(make: () => Promise<T>): Promise<T> {
   const lock = join(CACHE, 'packing');
   mkdirSync(CACHE, { recursive: true });
-  await eventually('nobody else makes the package', () => taken(lock), MADE_WITHIN_MS);
+  await eventually('no other process makes the package', () => taken(lock), MADE_WITHIN_MS);
   try {
     return await make();
   } finally {

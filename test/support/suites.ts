@@ -8,7 +8,7 @@ import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 /**
- * In the order of their start: the longest, those that wait for many processes, those that wait for some, then the
+ * In the order of their start: the longest, suites that wait for many processes, suites that wait for some, then the
  * rest.
  */
 const SUITES = [
@@ -19,9 +19,9 @@ const SUITES = [
 ];
 
 /**
- * Suites that a release must pass and a change seldom affects: long campaigns of faults and attacks; copies and moves
- * of whole installations or the source; every command in the pages; the package and its artefacts; tests with a second
- * browser or device; and the programs of third parties. CI runs them after `npm test`.
+ * Suites that a release must pass and a change seldom affects. CI runs them after `npm test`. They are long campaigns
+ * of faults and attacks, copies and moves of whole installations or the source, and every command in the pages. The
+ * others test the package and its artefacts, a second browser or device, and the programs of third parties.
  */
 const RELEASE = new RegExp(
   `^test/(?:${[
@@ -92,7 +92,7 @@ export function testFilesOf(suite: string, found = new Set<string>()): Set<strin
 
 /**
  * The suites for the arguments of a command line: patterns, or all of them; `--product` and `--release` select one
- * half, `--needs-tools` selects those that start optional tools (tools.ts). An empty selection ends the process.
+ * half, `--needs-tools` selects suites that start optional tools (tools.ts). An empty selection ends the process.
  */
 export function suitesOf(words: readonly string[]): string[] {
   const patterns = words.filter((word) => !word.startsWith('--'));

@@ -34,7 +34,7 @@ describe('a Fly machine', () => {
     const underTest = await open(t);
     underTest.fly.machine.slow = true;
     const starting = start(underTest);
-    await eventually('Fly is asked to tell', () => underTest.fly.count('wait') === 1);
+    await eventually('the wait call was sent', () => underTest.fly.count('wait') === 1);
     await underTest.fly.settle();
     assert.equal((await starting).cold, true);
     assert.deepEqual([underTest.fly.count('start'), underTest.fly.count('wait')], [1, 1]);
@@ -45,7 +45,7 @@ describe('a Fly machine', () => {
     underTest.fly.machine.slow = true;
     const starting = start(underTest);
     for (let waits = 1; waits <= 3; waits++) {
-      await eventually('Fly is asked to tell', () => {
+      await eventually('the wait call was sent', () => {
         underTest.clock.advance(100);
         return underTest.fly.count('wait') >= waits;
       });

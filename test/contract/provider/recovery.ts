@@ -57,7 +57,7 @@ export function recoveryContract(open: OpenProvider): void {
       const adopting = next.adopt(underTest.machine, patient()).finally(() => {
         settled = true;
       });
-      await eventually('it is given up', () => {
+      await eventually('the start was given up', () => {
         underTest.clock.advance(200);
         return settled;
       });

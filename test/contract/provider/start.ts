@@ -44,7 +44,7 @@ export function startContract(open: OpenProvider, { starts, shared }: Traits): v
         const starting = start(underTest, heard).finally(() => {
           done = true;
         });
-        await eventually('it says what it waits for', () => heard.length > 0);
+        await eventually('the log has the reason of the wait', () => heard.length > 0);
         assert.equal(done, false);
         await finish();
         const daemon = await starting;

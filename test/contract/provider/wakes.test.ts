@@ -136,7 +136,7 @@ describe('a machine on another host', () => {
     const clock = new ShiftingClock();
     const next = await startBench(t, { clock, settings: { ...settings, ROUTER_DATA_DIR: dataDir } });
     await eventually(
-      'it is taken over',
+      'the next router has adopted it',
       async () => (await next.admin('GET', `/${USER}`)).json.data.running === 'ready',
     );
     clock.advance(61_000);
@@ -191,7 +191,7 @@ describe('a machine on another host', () => {
       const release = stage === 'healthy' ? () => {} : engine.hold(stage);
       const requests = engine.count(stage);
       const wake = router.wake(USER).catch(() => undefined);
-      await eventually('the wake is there', () =>
+      await eventually('the wake has arrived', () =>
         stage === 'healthy' ? container.status === 'running' : engine.count(stage) > requests,
       );
       await router.kill();

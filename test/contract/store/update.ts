@@ -62,7 +62,7 @@ const ILLEGAL: Record<string, Transition> = {
     alarm,
     occurrences: [...occurrences, occurrenceOf(alarm, NOW + 50)],
   }),
-  'what is owed by something that is leased': ({ alarm, occurrences }) => ({
+  'the due time of a leased occurrence': ({ alarm, occurrences }) => ({
     alarm,
     occurrences: [
       ...occurrences,

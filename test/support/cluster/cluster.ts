@@ -155,7 +155,7 @@ export class House {
     await this.#router?.end();
     for (const user of this.neos) {
       if (user.daemon) await user.daemon.end();
-      // A router that was killed and never came back leaves its machines behind; they are ours.
+      // A killed router without a successor leaves its machines running; they belong to this cluster.
       else killNeo(user);
     }
   }

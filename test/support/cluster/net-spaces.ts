@@ -17,7 +17,7 @@ export function noNetSpaces(): string | undefined {
   if (process.getuid?.() !== 0) return 'network namespaces need root';
   const name = `rv${process.pid}`;
   if (spawnSync('ip', ['link', 'add', name, 'type', 'bridge']).status !== 0)
-    return 'there can be no network bridge here (iproute2 is missing, or this container may not)';
+    return 'a network bridge cannot be made here (iproute2 is missing, or the container lacks the right)';
   quietly('link', 'del', name);
   return undefined;
 }

@@ -196,7 +196,7 @@ listen postgres\n  bind 127.0.0.1:${port}\n  option httpchk GET /primary\n  http
 
   /** Resolves when there is a leader, two followers, and one of them is a synchronous one. */
   whole(): Promise<void> {
-    return this.#until('all nodes are well', async () => {
+    return this.#until('all nodes are healthy', async () => {
       if ((await this.leader()) === undefined) return false;
       const all = await Promise.all(Array.from({ length: NODES }, (_, n) => this.#says(n, '/health')));
       const inStep = await Promise.all(Array.from({ length: NODES }, (_, n) => this.#says(n, '/synchronous')));

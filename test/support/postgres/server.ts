@@ -210,7 +210,7 @@ export type PostgresPlace = {
   parent?: string;
   /** Additional arguments of `initdb`. */
   initdb?: readonly string[];
-  /** Other programs than those that npm installed. */
+  /** Programs other than npm's. */
   programs?: Pick<Binaries, 'initdb' | 'postgres'>;
 };
 

@@ -1,6 +1,6 @@
 /**
  * `npm run test:repeat -- [--times N] [--busy N] [--jobs N] [--product | --release] [--all] [FILE…]`: runs test
- * processes repeatedly, as `npm test` starts them, beside busy cores, and prints how often each failed. Without names
+ * processes repeatedly, as `npm test` starts them, beside busy cores. It prints how often each failed. Without names
  * it takes all suites that start processes or listen, which it detects by running each once. A suite that fails one
  * time in thirty has a defect, which this program finds.
  *
@@ -24,7 +24,7 @@ const options = {
   /** One half of the suites, as `npm run test:product` and `test:release` take them. */
   product: { type: 'boolean', default: false },
   release: { type: 'boolean', default: false },
-  /** Repeats every process, not only those that start others or listen. */
+  /** Repeats every process, also without child processes and listeners. */
   all: { type: 'boolean', default: false },
 } as const;
 
@@ -130,7 +130,7 @@ if (positionals.length === 0 && !values.all) {
       await runOnce(tally, mark);
       tally.marked = readFileSync(mark, 'utf8') !== '';
     }),
-    'finding what starts processes or listens',
+    'finding suites that start processes or listen',
   );
 }
 const chosen = tallies.filter(({ marked }) => marked);

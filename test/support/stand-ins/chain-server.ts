@@ -22,14 +22,10 @@ const tool = (name: string, properties: object, description: string) => ({
 });
 const order = { to: text, token: text, amount: { type: 'string', pattern: '^(0|[1-9][0-9]{0,77})$' } };
 const TOOLS = [
-  tool('get_balance', { address: text }, 'What an address holds, in the smallest unit.'),
+  tool('get_balance', { address: text }, 'The balance of an address, in the smallest unit.'),
   tool('transfer', { ...order, request_id: text }, 'Sends a token to an address.'),
-  tool('simulate_transfer', order, 'Says what a transfer would do.'),
-  tool(
-    'get_transfer',
-    { request_id: text },
-    'Says what became of a transfer, and closes a request that it does not know.',
-  ),
+  tool('simulate_transfer', order, 'Shows the effect of a transfer.'),
+  tool('get_transfer', { request_id: text }, 'Shows the outcome of a transfer, and closes an unknown request.'),
 ];
 
 const lines = (): Line[] =>
