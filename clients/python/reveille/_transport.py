@@ -93,7 +93,7 @@ class Caller:
         context = ssl.create_default_context()
         if ca_file is not None:
             context.load_verify_locations(ca_file)
-        # A proxy of the environment would be given the token.
+        # A proxy of the environment would get the token.
         self._opener = urllib.request.build_opener(
             urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context), _KeepsHost()
         )
@@ -106,7 +106,7 @@ class Caller:
     def _open(self, request: urllib.request.Request, timeout: float) -> Iterator[Any]:
         """The answer to a request.
 
-        :raises ReveilleError: what the daemon answered instead, or why it did not
+        :raises ReveilleError: the daemon's error, or the reason why it did not answer
         """
         try:
             with self._opener.open(request, timeout=timeout) as response:
@@ -126,7 +126,7 @@ class Caller:
             error = decode(refusal.read(ANSWER_BYTES))["error"]
             return ReveilleError(str(error["code"]), str(error["message"]), bool(error["retryable"]), retry_after)
         except (ValueError, KeyError, TypeError, OSError, HTTPException):
-            message = f"{self._url} answered {refusal.code} without saying why"
+            message = f"{self._url} answered {refusal.code} without a reason"
             return ReveilleError("internal", message, refusal.code >= 500, retry_after)
 
     def _call(
@@ -154,4 +154,4 @@ class Caller:
         try:
             return decode(text)["data"]
         except (ValueError, KeyError, TypeError) as failure:
-            raise ReveilleError("internal", f"{self._url} answered what is no JSON of ours", False) from failure
+            raise ReveilleError("internal", f"{self._url} answered without the expected JSON", False) from failure
