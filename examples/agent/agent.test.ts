@@ -20,9 +20,9 @@ const AGENTS = [
 
 describe('an example agent', () => {
   const owner = sharedOwner();
-  let house: Installation;
+  let installation: Installation;
   before(async () => {
-    house = await startInstallation(owner);
+    installation = await startInstallation(owner);
   });
   after(() => owner.end());
 
@@ -31,10 +31,20 @@ describe('an example agent', () => {
       const folder = join(temporaryFolder(owner), 'agent');
       mkdirSync(folder);
       const command = [program, join(import.meta.dirname, name)];
-      await house.run('machine', 'put', '--provider', 'process', '--no-sandbox', '--dir', folder, '--', ...command);
-      const { id } = await house.client.createAlarm({ kind: 'once', wake_message: WORDS, delay_seconds: 1 });
+      await installation.run(
+        'machine',
+        'put',
+        '--provider',
+        'process',
+        '--no-sandbox',
+        '--dir',
+        folder,
+        '--',
+        ...command,
+      );
+      const { id } = await installation.client.createAlarm({ kind: 'once', wake_message: WORDS, delay_seconds: 1 });
       await eventually(`${name} took the wake`, async () => {
-        const { fires } = await house.client.listFires(id);
+        const { fires } = await installation.client.listFires(id);
         return fires.some(({ outcome }) => outcome === 'delivered');
       });
       const book = new DatabaseSync(join(folder, 'turns.db'), { readOnly: true });

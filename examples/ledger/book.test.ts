@@ -127,8 +127,8 @@ test('an exchange pays the amount at the rate, rounded down to the cent: once pe
   const quoted = book.quote(swap());
   assert.deepEqual(held(book, 'USD'), ['alice-usd 0.00', 'bob-usd 0.00']);
   const made = book.exchange(swap(), 'k1');
-  const { before, after, ...told } = quoted;
-  assert.deepEqual({ ...told, exchange_id: made.exchange_id, made_at: made.made_at }, made);
+  const { before, after, ...expected } = quoted;
+  assert.deepEqual({ ...expected, exchange_id: made.exchange_id, made_at: made.made_at }, made);
   // 10.00 at 1.1637 is 11.637.
   assert.deepEqual([made.received, made.rate], [{ amount: '11.63', currency: 'USD' }, '1.1637']);
   assert.deepEqual(

@@ -284,9 +284,14 @@ export function openBook(dataDir: string, clock: Clock): Book {
         if (before && isSame(before, order)) return exchangeOf(before);
         refuseUsed(key);
         const { cents, source, target, received, rate } = priced(order);
-        const [given, gotten] = [source.currency, target.currency];
+        const [given, receivedCurrency] = [source.currency, target.currency];
         const paid = { source: source.account, target: marketOf(given), cents, currency: given };
-        const out = { source: marketOf(gotten), target: target.account, cents: received, currency: gotten };
+        const out = {
+          source: marketOf(receivedCurrency),
+          target: target.account,
+          cents: received,
+          currency: receivedCurrency,
+        };
         insertExchange.run(randomUUID(), key, move(paid), move(out), rate);
         return exchangeOf(exchangeWith(key)!);
       }),

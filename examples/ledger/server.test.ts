@@ -142,8 +142,8 @@ test('an answered transfer survives kill -9, and the next process takes over at 
     peer.child.kill('SIGKILL');
     await once(peer.child, 'exit');
     peer = await start(t, home, dataDir);
-    const standings = await Promise.all(keys.map((idempotency_key) => peer.call('status', { idempotency_key })));
-    const done = keys.filter((_, at) => standings[at]?.structuredContent?.status === 'done');
+    const statuses = await Promise.all(keys.map((idempotency_key) => peer.call('status', { idempotency_key })));
+    const done = keys.filter((_, at) => statuses[at]?.structuredContent?.status === 'done');
     for (const key of keys) if (answered.includes(key)) assert.ok(done.includes(key), key);
     const late = await Promise.all(keys.map((key) => peer.call('transfer', order(key))));
     assert.deepEqual(
@@ -164,13 +164,13 @@ test('two processes that race for the same keys move each amount once, and no an
   const [home, dataDir] = [temporaryFolder(t), temporaryFolder(t)];
   const [one, other] = await Promise.all([start(t, home, dataDir), start(t, home, dataDir)]);
   const keys = Array.from({ length: 40 }, (_, at) => `k${at}`);
-  const [moved, told] = await Promise.all([
+  const [moved, reported] = await Promise.all([
     Promise.all(keys.map((key) => one.call('transfer', order(key)))),
     Promise.all(keys.map((idempotency_key) => other.call('status', { idempotency_key }))),
   ]);
   keys.forEach((key, at) => {
     const isMoved = moved[at]?.isError !== true;
-    assert.equal(told[at]?.structuredContent?.status, isMoved ? 'done' : 'not_done', key);
+    assert.equal(reported[at]?.structuredContent?.status, isMoved ? 'done' : 'not_done', key);
   });
   const { structuredContent } = await one.call('accounts', { accounts: ['rent'] });
   const count = moved.filter(({ isError }) => isError !== true).length;
@@ -188,13 +188,13 @@ test('the ledger ends when its client does, and reports a damaged book', async (
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   t.after(() => child.kill('SIGKILL'));
-  let said = '';
+  let output = '';
   child.stderr.on('data', (chunk: Buffer) => {
-    said += chunk.toString();
+    output += chunk.toString();
   });
   const [code] = await once(child, 'close');
   assert.equal(code, 1);
-  assert.match(said, /ledger\.db is damaged/);
+  assert.match(output, /ledger\.db is damaged/);
 });
 
 test('the ledger ends after a message above the maximum length', async (t) => {

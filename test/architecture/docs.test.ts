@@ -34,8 +34,8 @@ test('no link is broken', () => {
 
 test(`docs/ has at most ${WORDS_MAX} words without generated pages and decisions, README.md ${README_WORDS_MAX}`, () => {
   const docs = WRITTEN.filter((name) => name.startsWith('docs/'));
-  const words = docs.reduce((sum, name) => sum + wordCount(name), 0);
-  assert.ok(words <= WORDS_MAX, `${words} words`);
+  const args = docs.reduce((sum, name) => sum + wordCount(name), 0);
+  assert.ok(args <= WORDS_MAX, `${args} words`);
   assert.ok(wordCount('README.md') <= README_WORDS_MAX, `${wordCount('README.md')} words`);
 });
 
@@ -55,17 +55,17 @@ test(`prose wraps at ${COLUMNS} columns; tables, code and single links may be lo
  * are omitted.
  */
 function wordsOf(line: string): string[] {
-  const words = line.match(/"[^"]*"|'[^']*'|\$\([^)]*\)|[^\s"']+/g) ?? [];
-  const end = words.findIndex((word) => /^(?:\||&&|;|>|>>|<|#.*)$/.test(word));
-  return end === -1 ? words : words.slice(0, end);
+  const args = line.match(/"[^"]*"|'[^']*'|\$\([^)]*\)|[^\s"']+/g) ?? [];
+  const end = args.findIndex((word) => /^(?:\||&&|;|>|>>|<|#.*)$/.test(word));
+  return end === -1 ? args : args.slice(0, end);
 }
 
 /** The commands in the examples of a page: `reveille …` at the beginning of a line, alone or through npx. */
 function commandsOn(name: string): { line: string; words: string[] }[] {
   const text = readFileSync(join(ROOT, name), 'utf8');
-  const inline = [...text.matchAll(/(?<!`)`(?:npx )?reveille ([a-z][^`\n|…]*)`/g)].map(([line, words]) => ({
+  const inline = [...text.matchAll(/(?<!`)`(?:npx )?reveille ([a-z][^`\n|…]*)`/g)].map(([line, args]) => ({
     line,
-    words: wordsOf(words!),
+    words: wordsOf(args!),
   }));
   const blocks = [...text.matchAll(/^ *```(?:sh|bash|shell|console)?\n([\s\S]*?)^ *```/gm)].flatMap(([, block]) =>
     block!
@@ -79,24 +79,24 @@ function commandsOn(name: string): { line: string; words: string[] }[] {
   return [...inline, ...blocks];
 }
 
-function faultOf(program: OutlineCommand, words: readonly string[]): string | undefined {
+function faultOf(program: OutlineCommand, args: readonly string[]): string | undefined {
   let command = program;
   let at = 0;
-  for (; at < words.length; at++) {
-    const below = command.commands.find(({ words: path }) => path.at(-1) === words[at]);
+  for (; at < args.length; at++) {
+    const below = command.commands.find(({ words: path }) => path.at(-1) === args[at]);
     if (!below) break;
     command = below;
   }
-  if (command === program && !words[0]?.startsWith('-')) return `there is no command "${words[0]}"`;
+  if (command === program && !args[0]?.startsWith('-')) return `there is no command "${args[0]}"`;
   if (
     command.commands.length > 0 &&
-    words[at] !== undefined &&
-    !words[at]!.startsWith('-') &&
+    args[at] !== undefined &&
+    !args[at]!.startsWith('-') &&
     command.values.length === 0
   )
-    return `"${command.words.join(' ')}" has no command "${words[at]}"`;
+    return `"${command.words.join(' ')}" has no command "${args[at]}"`;
   // Arguments after "--" belong to another program.
-  const own = words.slice(at, words.includes('--') ? words.indexOf('--') : undefined);
+  const own = args.slice(at, args.includes('--') ? args.indexOf('--') : undefined);
   const known = new Set([...program.options, ...command.options].flatMap(({ names }) => names).concat('--help', '-h'));
   const unknown = own.filter((word) => /^--?[a-z]/.test(word)).find((word) => !known.has(word.split('=')[0]!));
   return unknown && `"${command.words.join(' ')}" has no ${unknown}`;
@@ -107,7 +107,7 @@ test('the commands in the pages exist, with their flags', async () => {
   assert.ok(everyCommand(program).length > 50);
   // Decisions and the changelog describe earlier versions.
   const shown = PAGES.filter((name) => !/^CHANGELOG|decisions\//.test(name)).flatMap((name) =>
-    commandsOn(name).map(({ line, words }) => ({ name, line, fault: faultOf(program, words) })),
+    commandsOn(name).map(({ line, words: args }) => ({ name, line, fault: faultOf(program, args) })),
   );
   assert.ok(shown.length > 100, `${shown.length} commands`);
   assert.deepEqual(

@@ -21,11 +21,11 @@ test('only the command line reads the environment', () => {
 });
 
 test('src holds TypeScript, SQL and data, and other languages only for the browser', () => {
-  const strangers = globSync('**/*', { cwd: SRC, withFileTypes: true })
+  const others = globSync('**/*', { cwd: SRC, withFileTypes: true })
     .filter((entry) => entry.isFile() && !/\.(ts|sql|json)$/.test(entry.name))
     .filter((entry) => !/[\\/](?:console[\\/]assets|testing)$/.test(entry.parentPath))
     .map((entry) => entry.name);
-  assert.deepEqual(strangers, []);
+  assert.deepEqual(others, []);
 });
 
 test('no file has a meaningless name', () => {

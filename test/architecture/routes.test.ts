@@ -60,9 +60,9 @@ for (const { name, routes } of APIS)
   test(`${name} serves the documented routes and no other, under the documented credential`, async (t) => {
     const server = await SERVERS[name]!(t);
     t.after(() => server.close());
-    const words = (all: readonly { method: string; path: string }[]) =>
+    const lines = (all: readonly { method: string; path: string }[]) =>
       [...new Set(all.map(({ method, path }) => `${method} ${path}`))].sort();
-    assert.deepEqual(words(server.routes), words(Object.values(routes)));
+    assert.deepEqual(lines(server.routes), lines(Object.values(routes)));
     for (const { method, path, credential } of Object.values(routes)) {
       // The signature of receipts is checked after their body.
       if (credential === 'machine') continue;

@@ -21,7 +21,7 @@ let ports: Record<string, string>;
 const daemons: Daemon[] = [];
 
 /** A command of the operator. */
-const operator = (...words: string[]) => reveille(home, words, { env: ports });
+const operator = (...args: string[]) => reveille(home, args, { env: ports });
 const recordsOf = ({ stdout }: Outcome) =>
   stdout
     .trim()

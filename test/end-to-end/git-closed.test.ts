@@ -112,9 +112,9 @@ for (const separation of ['auto', 'off'])
       if (!isRoot && who === 'root') return t.skip('only root can run a test as root');
       if (separation === 'auto' && !(await hasBubblewrap(t))) return;
       const as = isRoot && who !== 'root' ? NOBODY : undefined;
-      const house = await startHouse(t, { separation, ...(as && { as }) });
-      const { attempt, seed, workspace } = house;
-      const picture = () => readdirSync(house.folder).sort().join(' ');
+      const daemons = await startHouse(t, { separation, ...(as && { as }) });
+      const { attempt, seed, workspace } = daemons;
+      const picture = () => readdirSync(daemons.folder).sort().join(' ');
       const before = picture();
       let attempts = 0;
       const closed = async (tool: string, args: object, expected?: string, user?: string) => {
@@ -155,7 +155,7 @@ for (const separation of ['auto', 'off'])
         await closed('git/status', { folder }, 'failed');
       }
       for (const name of ['COMMIT_EDITMSG', 'logs'])
-        symlinkSync(join(house.folder, `made-by-commit-${name}`), join(workspace, 'outer', '.git', name));
+        symlinkSync(join(daemons.folder, `made-by-commit-${name}`), join(workspace, 'outer', '.git', name));
       writeFileSync(join(workspace, 'outer', 'own.txt'), 'more\n');
       await closed('git/add', { folder: 'outer', paths: ['own.txt'] }, 'completed');
       await closed('git/commit', { folder: 'outer', message: 'again' }, 'completed');
@@ -170,7 +170,7 @@ for (const separation of ['auto', 'off'])
         const write = { path: join(workspace, path), content: 'x' };
         await closed('fs/write_file', write, 'awaiting_approval', `user-${index}`);
       }
-      assert.deepEqual(readdirSync(house.marks), [], 'no program may run');
-      assert.equal(house.asked(), 0);
+      assert.deepEqual(readdirSync(daemons.marks), [], 'no program may run');
+      assert.equal(daemons.asked(), 0);
       t.diagnostic(`${attempts} attempts with a submitter's token, 0 succeeded`);
     });

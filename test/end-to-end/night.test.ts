@@ -77,33 +77,33 @@ const agent =
       calling({ name: 'core_execute', args: { intent: COMMIT } }),
       calling({ name: 'core_execute', args: { intent: MONEY } }),
     ];
-    const told = results.slice(2).map(({ content }) => content);
-    return (steps[results.length] ?? saying(told.join('\n\n')))(response, request);
+    const outcome = results.slice(2).map(({ content }) => content);
+    return (steps[results.length] ?? saying(outcome.join('\n\n')))(response, request);
   };
 
-type Ring = { alarm_id: string; machine_start_ms: number | null };
+type FireLine = { alarm_id: string; machine_start_ms: number | null };
 
 /** `reveille up` with only the settings of a person, and the command line beside it. */
 async function startUp(t: TestContext, home: string, more: Record<string, string>) {
   const ports = { CHRONOS_PORT: '0', ROUTER_PORT: '0', EXECUTOR_PORT: '0' };
   const env = { PATH: process.env.PATH ?? '', HOME: home, REVEILLE_HOME: home, ...ports, ...more };
   const up = spawn(process.execPath, [PROGRAM, 'up', '--json'], { env, stdio: ['ignore', 'pipe', 'inherit'] });
-  const gone = once(up, 'exit');
-  const rings: Ring[] = [];
-  createInterface({ input: up.stdout }).on('line', (line) => rings.push(JSON.parse(line)));
+  const exited = once(up, 'exit');
+  const fires: FireLine[] = [];
+  createInterface({ input: up.stdout }).on('line', (line) => fires.push(JSON.parse(line)));
   const end = async () => {
     up.kill('SIGTERM');
-    await gone;
+    await exited;
   };
   atEnd(t, end);
   await eventually('up is there', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
   /** The output of a command, a JSON value for each line. */
-  const run = async <T>(...words: string[]): Promise<T[]> => {
-    const { status, stdout, stderr } = await reveille(home, [...words, '--json'], { env: ports });
+  const run = async <T>(...commandArgs: string[]): Promise<T[]> => {
+    const { status, stdout, stderr } = await reveille(home, [...commandArgs, '--json'], { env: ports });
     assert.equal(status, 0, stderr);
     return stdout.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as T]));
   };
-  return { rings, run, end };
+  return { rings: fires, run, end };
 }
 
 /** The answer of the Neo that the router has started, as source text. */
@@ -138,7 +138,11 @@ test('a night: an alarm wakes Neo, it reads, edits and commits; the result of an
   const page = await listening(t, site);
   const parts: Record<string, Script> = { compiler, agent: agent(`${page}/`, workspace) };
   const model = await modelEndpoint(t, (response, request) => parts[request.body.model]!(response, request));
-  const { rings, run, end } = await startUp(t, home, {
+  const {
+    rings: fires,
+    run,
+    end,
+  } = await startUp(t, home, {
     ...{ NEO_MODEL: 'agent', NEO_MODEL_BASE_URL: model.baseUrl, NEO_CHEAP_MODEL: 'none' },
     ...{ EXECUTOR_MODEL: 'compiler', EXECUTOR_MODEL_BASE_URL: model.baseUrl },
     ...{ NEO_WORKSPACE: workspace, EXECUTOR_WORKSPACE: workspace, NEO_FETCH_ALLOW: new URL(page).host },
@@ -161,14 +165,14 @@ test('a night: an alarm wakes Neo, it reads, edits and commits; the result of an
       LIMIT_MS,
     );
   const approve = (gate: Gate) => run('intent', 'approve', id, '--displayed-sha256', gate.displayed_sha256);
-  const held = () => {
+  const balances = () => {
     const { alice, 'alice-usd': exchanged, 'bob-usd': sent } = balancesOf(home);
     return [alice, exchanged, sent];
   };
   const first = await gateOf('exchange');
   assert.match(first.question, /^Amount:\n {2}\| 10\.00 EUR$/m);
   assert.match(first.question, /^ {2}\| \/amount = "10\.00": from the task$/m);
-  assert.deepEqual(held(), ['5000.00', '0.00', '0.00']);
+  assert.deepEqual(balances(), ['5000.00', '0.00', '0.00']);
   await approve(first);
   const second = await gateOf('send');
   // 10.00 EUR at the ledger's 1.1637 are 11.637 USD, rounded down.
@@ -176,11 +180,11 @@ test('a night: an alarm wakes Neo, it reads, edits and commits; the result of an
   assert.match(second.question, /^ {2}\| \/amount = "11\.63" from step exchange: \/received\/amount/m);
   const { idempotency_key, ...args } = second.call.args;
   assert.deepEqual(args, { from: 'alice-usd', to: 'bob-usd', amount: '11.63', currency: 'USD' });
-  assert.deepEqual([idempotency_key, held()], [`${id}.send`, ['4990.00', '11.63', '0.00']]);
+  assert.deepEqual([idempotency_key, balances()], [`${id}.send`, ['4990.00', '11.63', '0.00']]);
   await approve(second);
 
   await eventually('Neo got the outcome', async () => (await turns())[1]?.status === 'done', LIMIT_MS);
-  assert.deepEqual(held(), ['4990.00', '0.00', '11.63']);
+  assert.deepEqual(balances(), ['4990.00', '0.00', '11.63']);
   const book = new DatabaseSync(join(home, 'ledger', 'ledger.db'), { readOnly: true });
   const moved = book.prepare(
     'SELECT idempotency_key AS key FROM exchanges UNION ALL SELECT idempotency_key FROM transfers',
@@ -188,11 +192,11 @@ test('a night: an alarm wakes Neo, it reads, edits and commits; the result of an
   const keys = moved.all().flatMap((row) => row.key ?? []);
   book.close();
   assert.deepEqual(keys, [`${id}.exchange`, `${id}.send`]);
-  const [woken, told, ...more] = await turns();
+  const [woken, outcome, ...more] = await turns();
   assert.deepEqual([woken?.alarm_id, woken?.attempts, more], [alarm!.id, 1, []]);
-  assert.match(told!.message, new RegExp(`is over: intent ${id}[^]*It was completed`));
+  assert.match(outcome!.message, new RegExp(`is over: intent ${id}[^]*It was completed`));
   assert.ok(
-    rings.some(({ machine_start_ms }) => machine_start_ms !== null),
+    fires.some(({ machine_start_ms }) => machine_start_ms !== null),
     'an alarm has started Neo',
   );
   const ended = (await intents()).map(({ status, origin }) => [status, origin]);
@@ -206,7 +210,9 @@ test('a night: an alarm wakes Neo, it reads, edits and commits; the result of an
 
   const [, committed] = /was completed\.\nReceipt: .*GET (\/intents\/\S+\/receipt)/.exec(woken!.reply) ?? [];
   const receipts = [await askNeo(home, committed!), await askNeo(home, `/intents/${id}/receipt`)] as const;
-  const [approver, ...strangers] = (await run<{ approver: string }>('approver', 'list')).map((one) => one.approver);
+  const [approver, ...otherApprovers] = (await run<{ approver: string }>('approver', 'list')).map(
+    (one) => one.approver,
+  );
   await end();
   const asked = receipts.map((text) => {
     const { envelopes } = JSON.parse(text) as { envelopes: Envelope[] };
@@ -219,8 +225,8 @@ test('a night: an alarm wakes Neo, it reads, edits and commits; the result of an
   // All processes have ended: two programs without shared code verify the receipts with the keys alone.
   const key = readKeyFile(join(home, 'executor', 'executor.key')).publicKeyHex;
   const verified = async (text: string, ...who: string[]) => {
-    const words = ['receipt', 'verify', '--key', key, ...who.flatMap((one) => ['--approver', one]), '--json'];
-    const { status, stdout } = await reveille(home, words, { input: text });
+    const commandArgs = ['receipt', 'verify', '--key', key, ...who.flatMap((one) => ['--approver', one]), '--json'];
+    const { status, stdout } = await reveille(home, commandArgs, { input: text });
     const [finding] = verify(text, key, who);
     assert.equal(finding?.ok, status === 0, JSON.stringify(finding) + stdout);
     return { ...finding, calls: (JSON.parse(stdout) as { calls: Call[] }).calls };
@@ -228,7 +234,7 @@ test('a night: an alarm wakes Neo, it reads, edits and commits; the result of an
   const [commit, money] = receipts;
   assert.equal((await verified(commit)).ends_with, 'intent.completed');
   const { ends_with, calls } = await verified(money, approver!);
-  assert.deepEqual([ends_with, strangers], ['intent.completed', []]);
+  assert.deepEqual([ends_with, otherApprovers], ['intent.completed', []]);
   assert.deepEqual(
     calls.map(({ node_id, answered }) => [node_id, answered?.approver]),
     [

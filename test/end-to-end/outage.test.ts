@@ -47,8 +47,8 @@ test('a wake during an outage of the endpoint has its turn once, after the outag
     ...{ NEO_MODEL_BASE_URL: model.baseUrl, NEO_MODEL: 'scripted', NEO_MANIFEST: 'none', NEO_CHEAP_MODEL: 'none' },
     ...{ NEO_RETRY_SECONDS: '4', USER: 'ada' },
   };
-  const run = async (...words: string[]) => {
-    const { status, stdout, stderr } = await reveille(home, words, { env });
+  const run = async (...args: string[]) => {
+    const { status, stdout, stderr } = await reveille(home, args, { env });
     return { status, stdout, stderr };
   };
   const first = startUp(t, env);
@@ -87,8 +87,12 @@ test('a wake during an outage of the endpoint has its turn once, after the outag
   );
   assert.equal(entries[2].text, REPLY);
   const story = (await run('log')).stdout;
-  const told = ['fired  build: ', 'waits  build: turn failed, next attempt ', 'reply  build\n          │ The build'];
-  const places = told.map((part) => story.indexOf(part));
+  const expectedLines = [
+    'fired  build: ',
+    'waits  build: turn failed, next attempt ',
+    'reply  build\n          │ The build',
+  ];
+  const places = expectedLines.map((part) => story.indexOf(part));
   assert.ok(
     places.every((place, at) => place > (places[at - 1] ?? -1)),
     story,
@@ -96,9 +100,9 @@ test('a wake during an outage of the endpoint has its turn once, after the outag
 
   assert.equal(answered, 1, 'one turn, one answer');
   const asked = model.requests.findLast(({ body }) => JSON.stringify(body.messages).includes(WORDS));
-  const words = asked!.body.messages.at(-1)!.content;
-  assert.match(words, /An alarm that a person set for you has fired; the message is what they wrote then/);
-  assert.match(words, /The person's message/);
+  const args = asked!.body.messages.at(-1)!.content;
+  assert.match(args, /An alarm that a person set for you has fired; the message is what they wrote then/);
+  assert.match(args, /The person's message/);
   const again = await run('alarm', 'redrive', id);
   assert.match(again.stderr, /its last turn has succeeded/);
 });

@@ -73,9 +73,9 @@ test('the body of the sources wakes a sleeping Neo, a program and a webhook; sen
   const db = new DatabaseSync(data('neo/neo.db'), { readOnly: true });
   const turns = db.prepare('SELECT conversation_id, origin, alarm_id, message, payload FROM turns').all();
   db.close();
-  const said = { message: MESSAGE, payload: '{"cursor":240,"batch":50}' };
+  const expectedBody = { message: MESSAGE, payload: '{"cursor":240,"batch":50}' };
   assert.deepEqual(
     turns.map((turn) => ({ ...turn })),
-    [{ conversation_id: 'conv_abc123', origin: 'chronos', alarm_id: 'alarm_xyz789', ...said }],
+    [{ conversation_id: 'conv_abc123', origin: 'chronos', alarm_id: 'alarm_xyz789', ...expectedBody }],
   );
 });

@@ -42,22 +42,22 @@ async function startUp(t: TestContext, home: string, more: NodeJS.ProcessEnv = {
   mkdirSync(work, { recursive: true });
   for (const name of ['claude', 'codex'] as const) installAgent(join(home, 'bin'), name);
   const child: ChildProcess = spawn(process.execPath, [PROGRAM, 'up'], { env, stdio: ['ignore', 'pipe', 'inherit'] });
-  const gone = once(child, 'exit');
-  let said = '';
+  const exited = once(child, 'exit');
+  let output = '';
   child.stdout!.setEncoding('utf8').on('data', (text: string) => {
-    said += text;
+    output += text;
   });
   const kill = async (signal: NodeJS.Signals) => {
     if (child.exitCode === null && child.signalCode === null) child.kill(signal);
-    await gone;
+    await exited;
   };
   t.after(() => kill('SIGTERM'));
-  await eventually('up greets', () => said.includes('Ctrl-C'), LIMIT_MS);
-  return { home, work, said: () => said, kill };
+  await eventually('up greets', () => output.includes('Ctrl-C'), LIMIT_MS);
+  return { home, work, said: () => output, kill };
 }
 
-async function run({ home }: Up, ...words: string[]): Promise<string> {
-  const { status, stdout, stderr } = await reveille(join(home, 'home'), words, { env: { HOME: home } });
+async function run({ home }: Up, ...args: string[]): Promise<string> {
+  const { status, stdout, stderr } = await reveille(join(home, 'home'), args, { env: { HOME: home } });
   assert.equal(status, 0, stderr);
   return stdout;
 }
@@ -66,19 +66,19 @@ async function run({ home }: Up, ...words: string[]): Promise<string> {
  * Fires once, and waits for the output of `up` about it: the fire, and its outcome. The outcome is below that line, or
  * below its own line when another fire, such as the welcome's, came between them.
  */
-async function rings(up: Up, label: string, wanted: RegExp): Promise<void> {
+async function assertShown(up: Up, label: string, wanted: RegExp): Promise<void> {
   await run(up, 'alarm', 'set', 'look at the build', '--in', '1s', '--label', label);
-  const rang = new RegExp(`^\\S+ {2}fired {2}${label}: .*\\n((?: .*\\n)*)`, 'm');
+  const firedLine = new RegExp(`^\\S+ {2}fired {2}${label}: .*\\n((?: .*\\n)*)`, 'm');
   const reply = new RegExp(`^\\S+ {2}reply {2}${label}\\n((?: .*\\n)+)`, 'm');
-  const told = () => {
-    const [line, below] = rang.exec(up.said()) ?? [];
+  const shownText = () => {
+    const [line, below] = firedLine.exec(up.said()) ?? [];
     if (below !== '') return line;
     const answer = reply.exec(up.said())?.[1];
     return answer && line + answer;
   };
   // Lines arrive one by one.
-  const isTold = () => wanted.test(told() ?? '');
-  await eventually(`the fire ${label} is shown as ${wanted}`, isTold, LIMIT_MS).catch((thrown) =>
+  const isShown = () => wanted.test(shownText() ?? '');
+  await eventually(`the fire ${label} is shown as ${wanted}`, isShown, LIMIT_MS).catch((thrown) =>
     assert.fail(`${thrown.message}; output of "up":\n${up.said()}`),
   );
 }
@@ -101,9 +101,9 @@ test('a program that is started for each turn is shown with its answer, and not 
   const home = temporaryHome(t);
   const up = await startUp(t, home);
   await run(up, 'machine', 'put', '--provider', 'claude', '--dir', up.work);
-  await rings(up, 'one', /(?:on time|late); claude was started for it\n +│ heard \d+ bytes\n/);
+  await assertShown(up, 'one', /(?:on time|late); claude was started for it\n +│ heard \d+ bytes\n/);
   await run(up, 'machine', 'put', '--provider', 'codex', '--dir', up.work);
-  await rings(up, 'two', /(?:on time|late); codex was started for it\n +│ heard \d+ bytes\n/);
+  await assertShown(up, 'two', /(?:on time|late); codex was started for it\n +│ heard \d+ bytes\n/);
   assert.doesNotMatch(up.said(), /could not be read|fired {2}(one|two):.*awake/);
 });
 
@@ -112,7 +112,7 @@ test('a target that only acknowledges a wake is shown as such, a third-party dae
   const up = await startUp(t, home);
   const hook = await listening(t, () => ({ status: 202, body: '' }));
   await run(up, 'machine', 'put', '--provider', 'webhook', '--url', `${hook}/hook`, '--allow-private');
-  await rings(up, 'hooked', /(?:on time|late); handed to webhook\n +webhook has it, and tells no more\n/);
+  await assertShown(up, 'hooked', /(?:on time|late); handed to webhook\n +webhook has it, and tells no more\n/);
 
   const asked: string[] = [];
   const silent = await listening(t, (path) => {
@@ -120,7 +120,7 @@ test('a target that only acknowledges a wake is shown as such, a third-party dae
     return { status: path === '/chat' ? 202 : 200, body: '{"ok":true,"data":{}}' };
   });
   await run(up, 'machine', 'put', '--provider', 'http', '--url', silent);
-  await rings(
+  await assertShown(
     up,
     'silent',
     /the agent was awake\n +the daemon at \S+ accepted\s+it,\s+and\s+does\s+not\s+tell\s+how\s+its/,
@@ -133,7 +133,7 @@ test('a target that only acknowledges a wake is shown as such, a third-party dae
       : { status: path === '/healthz' ? 200 : 404, body: 'nothing here' },
   );
   await run(up, 'machine', 'put', '--provider', 'http', '--url', named);
-  await rings(
+  await assertShown(
     up,
     'named',
     /the agent was awake\n +the daemon at \S+ accepted\s+it,\s+and\s+does\s+not\s+tell\s+how\s+its/,
@@ -159,7 +159,7 @@ test('a Neo that an earlier "up" left running is not shown as asleep', async (t)
   await first.kill('SIGKILL');
   const second = await startUp(t, home, same);
   assert.match(second.said(), /neo +(awake|being looked at)/);
-  await rings(second, 'again', /the agent was awake\n +│ /);
+  await assertShown(second, 'again', /the agent was awake\n +│ /);
 });
 
 test('with an agent other than Neo, "up --once" succeeds, and its line has the answer', async (t) => {
@@ -172,12 +172,12 @@ test('with an agent other than Neo, "up --once" succeeds, and its line has the a
     env: { ...env, PATH, HOME },
   });
   assert.equal(status, 0, stderr);
-  const rings = stdout
+  const fires = stdout
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line));
-  assert.ok(rings.length > 0);
-  for (const { reply } of rings) assert.match(reply, /^heard \d+ bytes$/);
+  assert.ok(fires.length > 0);
+  for (const { reply } of fires) assert.match(reply, /^heard \d+ bytes$/);
   assert.ok(existsSync(join(REVEILLE_HOME, 'chronos', 'chronos.db')));
   assert.ok(
     readFileSync(join(home, '.claude', 'calls.jsonl'), 'utf8').includes('"claude"'),

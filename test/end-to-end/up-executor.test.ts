@@ -25,20 +25,20 @@ const TRANSFER = {
 async function startUp(t: TestContext, home: string, more: Record<string, string> = {}) {
   const env = { PATH: process.env.PATH, HOME: home, REVEILLE_HOME: home, ...PORTS, ...more };
   const up = spawn(process.execPath, [PROGRAM, 'up'], { env, stdio: ['ignore', 'pipe', 'inherit'] });
-  const gone = once(up, 'exit');
-  let said = '';
+  const exited = once(up, 'exit');
+  let output = '';
   up.stdout.setEncoding('utf8').on('data', (text: string) => {
-    said += text;
+    output += text;
   });
   t.after(() => up.kill('SIGKILL'));
   await eventually('up is there', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
   const record = JSON.parse(readFileSync(join(home, 'run.json'), 'utf8')) as Record<string, string>;
   return {
     record,
-    said: () => said,
+    said: () => output,
     async end(): Promise<unknown> {
       up.kill('SIGTERM');
-      return (await gone)[0];
+      return (await exited)[0];
     },
   };
 }
@@ -57,7 +57,7 @@ const dataOf = ({ status, stdout, stderr }: Outcome) => {
 test('"up" has an executor: a transfer that is parked and approved wakes the agent with the outcome', async (t) => {
   const home = temporaryHome(t);
   const up = await startUp(t, home);
-  const json = (words: string[], input = '') => reveille(home, [...words, '--json'], { env: PORTS, input });
+  const json = (args: string[], input = '') => reveille(home, [...args, '--json'], { env: PORTS, input });
   const ntfy = await startStandInNtfy(t);
   const phone = ['--server', ntfy.url, '--topic', 'ada', '--allow-private', '--about', 'all'];
   dataOf(await json(['notify', 'add', 'ntfy', ...phone]));

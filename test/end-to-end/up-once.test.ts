@@ -30,12 +30,12 @@ test('"up --once --json" in an empty home prints one line about an alarm that wo
   assert.equal(stderr, '');
   const lines = stdout.trim().split('\n');
   assert.equal(lines.length, 1);
-  const ring = JSON.parse(lines[0]!);
-  assert.deepEqual(Object.keys(ring), FIELDS);
-  assert.ok(ring.lateness_ms >= 0, `fired ${-ring.lateness_ms} ms early`);
-  assert.ok(ring.machine_start_ms > 0, 'the agent was awake before the alarm fired');
-  assert.equal(ring.model, 'offline');
-  assert.match(ring.reply, /A timer woke me/);
+  const fire = JSON.parse(lines[0]!);
+  assert.deepEqual(Object.keys(fire), FIELDS);
+  assert.ok(fire.lateness_ms >= 0, `fired ${-fire.lateness_ms} ms early`);
+  assert.ok(fire.machine_start_ms > 0, 'the agent was awake before the alarm fired');
+  assert.equal(fire.model, 'offline');
+  assert.match(fire.reply, /A timer woke me/);
 });
 
 test('only the owner can read the keys and secrets of the first run', () => {

@@ -39,8 +39,8 @@ const upOnce = (env: Record<string, string>, ...more: string[]) =>
   run(process.execPath, [PROGRAM, 'up', '--once', ...more], { env });
 
 /** Any other command, which must succeed. */
-async function command(env: Record<string, string>, ...words: string[]): Promise<string> {
-  const { status, stdout, stderr } = await reveille(env.REVEILLE_HOME!, words, { env });
+async function command(env: Record<string, string>, ...args: string[]): Promise<string> {
+  const { status, stdout, stderr } = await reveille(env.REVEILLE_HOME!, args, { env });
   assert.equal(status, 0, stderr);
   return stdout;
 }
@@ -59,10 +59,10 @@ async function startUp(env: Record<string, string>): Promise<() => Promise<void>
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   // Open as long as any process has it open: the shell exits at once.
-  const gone = once(shell.stdout.resume(), 'close');
+  const closed = once(shell.stdout.resume(), 'close');
   const end = async () => {
     shell.kill('SIGTERM');
-    await gone;
+    await closed;
   };
   try {
     await eventually('up is there', () => existsSync(join(env.REVEILLE_HOME!, 'run.json')), START_LIMIT_MS);
@@ -161,12 +161,12 @@ describe('beside a running "up"', () => {
 
   test('a second start reports that Reveille runs already, since when and where, and does not disturb it', async () => {
     const run = recordIn(env);
-    const said = await refusal(env);
-    assert.match(said, new RegExp(`Reveille runs already, as process ${run.pid}, since \\d\\d:\\d\\d:\\d\\d`));
+    const output = await refusal(env);
+    assert.match(output, new RegExp(`Reveille runs already, as process ${run.pid}, since \\d\\d:\\d\\d:\\d\\d`));
     for (const place of [env.REVEILLE_HOME, run.chronos_url, run.router_url, run.executor_url])
-      assert.ok(said.includes(place), `${place} is not in ${said}`);
+      assert.ok(output.includes(place), `${place} is not in ${output}`);
     assert.match(
-      said,
+      output,
       new RegExp(`kill ${run.pid}\\b.*REVEILLE_HOME, CHRONOS_PORT, ROUTER_PORT, ROUTER_PUBLIC_PORT and EXECUTOR_PORT`),
     );
     assert.deepEqual(recordIn(env), run);
@@ -174,8 +174,8 @@ describe('beside a running "up"', () => {
 
   test("a port of this home's chronosd is reported as that of another Reveille", async () => {
     const chronosd = new URL(recordIn(env).chronos_url).port;
-    const said = await refusal(environment({ ROUTER_PORT: chronosd }));
-    assert.match(said, /there, the chronosd of another Reveille \(.*\); stop it.*ROUTER_PORT/);
+    const output = await refusal(environment({ ROUTER_PORT: chronosd }));
+    assert.match(output, /there, the chronosd of another Reveille \(.*\); stop it.*ROUTER_PORT/);
   });
 
   test('the doctor reports no problem, and reports after its end that nothing runs', async () => {
@@ -184,8 +184,8 @@ describe('beside a running "up"', () => {
     assert.deepEqual(report.running, ['chronosd', 'router', 'executor']);
     const wrong = report.checks.filter(({ status }: { status: string }) => status === 'broken' || status === 'warning');
     assert.deepEqual([wrong, report.ok], [[], true]);
-    const said = await command(env, 'doctor');
-    assert.match(said, /\nAll is well: \d+ checks; chronosd, router, executor run\.\n$/);
+    const output = await command(env, 'doctor');
+    assert.match(output, /\nAll is well: \d+ checks; chronosd, router, executor run\.\n$/);
     await end();
     const after = await reveille(env.REVEILLE_HOME, ['doctor'], { env });
     assert.equal(after.status, 3);
@@ -197,11 +197,11 @@ test('of simultaneous starts one succeeds, and the others report it', async () =
   const env = environment();
   const starts = [1, 2, 3].map(() => {
     const child = spawn(process.execPath, [PROGRAM, 'up', '--json'], { env, stdio: ['ignore', 'ignore', 'pipe'] });
-    let said = '';
+    let output = '';
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      said += text;
+      output += text;
     });
-    return { child, said: () => said, gone: once(child, 'close') };
+    return { child, said: () => output, gone: once(child, 'close') };
   });
   try {
     const running = () => starts.filter(({ child }) => child.exitCode === null);
@@ -216,7 +216,7 @@ test('of simultaneous starts one succeeds, and the others report it', async () =
     assert.equal(recordIn(env).pid, winner!.child.pid);
   } finally {
     for (const { child } of starts) child.kill('SIGTERM');
-    await Promise.all(starts.map(({ gone }) => gone));
+    await Promise.all(starts.map(({ gone: closed }) => closed));
   }
 });
 
@@ -231,9 +231,9 @@ test('a port in use is reported with its variable and its listener', async (t) =
     ['chronosd', 'CHRONOS_PORT'],
     ['executor', 'EXECUTOR_PORT'],
   ] as const) {
-    const said = await refusal(environment({ [variable]: port }));
+    const output = await refusal(environment({ [variable]: port }));
     assert.match(
-      said,
+      output,
       new RegExp(`^error: ${name} cannot listen on 127.0.0.1:${port}: .*none of Reveille.*with ${variable}`),
     );
   }
@@ -244,15 +244,15 @@ test("a port of a running Reveille with its console is reported as Reveille's", 
   const end = await startUp(env);
   try {
     const { router_url: router, public_url: front } = recordIn(env);
-    for (const [variable, url, words] of [
+    for (const [variable, url, args] of [
       ['ROUTER_PUBLIC_PORT', front, 'the public listener of another Reveille'],
       ['ROUTER_PORT', router, 'the router of another Reveille \\(.+\\)'],
     ] as const) {
-      const said = await refusal(environment({ ROUTER_PUBLIC_PORT: '0', [variable]: new URL(url).port }));
+      const output = await refusal(environment({ ROUTER_PUBLIC_PORT: '0', [variable]: new URL(url).port }));
       const process = 'reveille.mjs \\(pid \\d+, user \\d+\\)';
       const shown = globalThis.process.platform === 'linux' ? `: ${process}` : '';
-      assert.match(said, new RegExp(`another program listens there, ${words}${shown}; stop it, or .*${variable}`));
-      assert.doesNotMatch(said, /none of Reveille|MainThread/);
+      assert.match(output, new RegExp(`another program listens there, ${args}${shown}; stop it, or .*${variable}`));
+      assert.doesNotMatch(output, /none of Reveille|MainThread/);
     }
   } finally {
     await end();

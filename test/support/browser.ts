@@ -11,12 +11,12 @@ import { atEnd, type Owner } from './temporary.ts';
 /** The package's default flags would disable features under test; these two make it start anywhere. */
 const FLAGS = ['--no-sandbox', '--disable-dev-shm-usage', '--font-render-hinting=none'];
 
-export type Look = { readonly width?: number; readonly scheme?: 'light' | 'dark'; readonly script?: boolean };
+export type PageOptions = { readonly width?: number; readonly scheme?: 'light' | 'dark'; readonly script?: boolean };
 
 export type TestBrowser = {
   readonly browser: Browser;
   /** Opens a separate window with separate cookies. */
-  open(look?: Look): Promise<{ context: BrowserContext; page: Page }>;
+  open(look?: PageOptions): Promise<{ context: BrowserContext; page: Page }>;
 };
 
 const CACHE = fileURLToPath(new URL('../../node_modules/.cache/', import.meta.url));

@@ -25,9 +25,9 @@ function environmentOf(home: string, { env = {} }: RunOptions): Record<string, s
   return { PATH: process.env.PATH ?? '', HOME: home, TZ: ZONE, REVEILLE_HOME: home, ...env };
 }
 
-function childOf(home: string, words: readonly string[], options: RunOptions): ChildProcess {
+function childOf(home: string, args: readonly string[], options: RunOptions): ChildProcess {
   const { cwd } = options;
-  return spawn(process.execPath, [PROGRAM, ...words], {
+  return spawn(process.execPath, [PROGRAM, ...args], {
     env: environmentOf(home, options),
     ...(cwd === undefined ? {} : { cwd }),
     stdio: 'pipe',
@@ -50,9 +50,9 @@ function collect(child: Pick<ChildProcess, 'stdout' | 'stderr'>): Outcome {
  * a tenth of the cost of a process, unless it has a folder or reads a file as input (`-`). Daemons, and commands that
  * end with `process.exit`, need {@link reveilleProcess}.
  */
-export async function reveille(home: string, words: readonly string[], options: RunOptions = {}): Promise<Outcome> {
-  const readsDescriptor = options.input !== undefined && words.includes('-');
-  if (readsDescriptor || options.cwd !== undefined) return reveilleProcess(home, words, options);
+export async function reveille(home: string, args: readonly string[], options: RunOptions = {}): Promise<Outcome> {
+  const readsDescriptor = options.input !== undefined && args.includes('-');
+  if (readsDescriptor || options.cwd !== undefined) return reveilleProcess(home, args, options);
   const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
   const given = {
     env: environmentOf(home, options),
@@ -61,7 +61,7 @@ export async function reveille(home: string, words: readonly string[], options: 
     cwd: () => process.cwd(),
   } as unknown as CliProcess;
   const outcome = collect(given);
-  outcome.status = await runCli(words, given);
+  outcome.status = await runCli(args, given);
   await Promise.all([stdout, stderr].map((stream) => finished(stream.end())));
   return outcome;
 }
@@ -69,10 +69,10 @@ export async function reveille(home: string, words: readonly string[], options: 
 /** Runs `reveille` as a process with these arguments below a home folder, and resolves when it has ended. */
 export async function reveilleProcess(
   home: string,
-  words: readonly string[],
+  args: readonly string[],
   options: RunOptions = {},
 ): Promise<Outcome> {
-  const child = childOf(home, words, options);
+  const child = childOf(home, args, options);
   const outcome = collect(child);
   // A command that fails early does not read its input.
   child.stdin?.on('error', () => {}).end(options.input ?? '');
@@ -82,7 +82,7 @@ export async function reveilleProcess(
 }
 
 /** A running command: its output so far, and a function that ends it. */
-export type Staying = {
+export type RunningCommand = {
   outcome: Outcome;
   /** Resolves when `done` holds for the output, which is checked at each new piece. */
   until(done: (outcome: Outcome) => boolean): Promise<void>;
@@ -94,10 +94,10 @@ export type Staying = {
 export function stayingReveille(
   owner: Owner,
   home: string,
-  words: readonly string[],
+  args: readonly string[],
   options: Omit<RunOptions, 'input'> = {},
-): Staying {
-  const child = childOf(home, words, options);
+): RunningCommand {
+  const child = childOf(home, args, options);
   const outcome = collect(child);
   const ended = new Promise<void>((resolve) =>
     child.once('close', () => {
@@ -114,11 +114,11 @@ export function stayingReveille(
     ended,
     until: (done) =>
       new Promise((resolve, reject) => {
-        const look = () => done(outcome) && resolve();
-        child.stdout?.on('data', look);
-        child.stderr?.on('data', look);
+        const check = () => done(outcome) && resolve();
+        child.stdout?.on('data', check);
+        child.stderr?.on('data', check);
         child.once('close', () => reject(new Error(`it ended too early: ${JSON.stringify(outcome)}`)));
-        look();
+        check();
       }),
     async end(signal) {
       child.kill(signal);

@@ -15,12 +15,12 @@ const LIMIT_MS = 60_000;
  */
 export async function eventually<T>(
   what: string,
-  look: () => T | undefined | false | Promise<T | undefined | false>,
+  check: () => T | undefined | false | Promise<T | undefined | false>,
   limitMs: number = LIMIT_MS,
 ): Promise<T> {
   const start = performance.now();
   for (;;) {
-    const found = await look();
+    const found = await check();
     if (found !== undefined && found !== false) return found;
     const waited = performance.now() - start;
     assert.ok(waited < limitMs, `not met within ${limitMs} ms: ${what}`);

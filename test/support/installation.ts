@@ -50,11 +50,11 @@ export type Installation = {
   /** A client of this installation's agent, without a command line. */
   client: ChronosClient;
   /** Runs a command that must succeed and returns its standard output. */
-  run(...words: string[]): Promise<string>;
+  run(...args: string[]): Promise<string>;
   /** Starts chronosd again, on the same port and data, after it was closed. */
   restartChronos(): Promise<void>;
   /** Runs a command with any exit status, as {@link reveille} does. */
-  attempt(words: readonly string[], options?: RunOptions): Promise<Outcome>;
+  attempt(args: readonly string[], options?: RunOptions): Promise<Outcome>;
 };
 
 /**
@@ -103,7 +103,7 @@ export async function startInstallation(
     public_url: router.public.url,
     started_at: formatInstant(systemClock.now()),
   });
-  const attempt = (words: readonly string[], options?: RunOptions) => reveille(home.path, words, options);
+  const attempt = (args: readonly string[], options?: RunOptions) => reveille(home.path, args, options);
   return {
     home,
     label,
@@ -120,9 +120,9 @@ export async function startInstallation(
     async restartChronos() {
       latest = await openChronos(chronos.port);
     },
-    async run(...words) {
-      const { status, stdout, stderr } = await attempt(words);
-      if (status !== 0) throw new Error(`reveille ${words.join(' ')} ended with ${status}: ${stderr}`);
+    async run(...args) {
+      const { status, stdout, stderr } = await attempt(args);
+      if (status !== 0) throw new Error(`reveille ${args.join(' ')} ended with ${status}: ${stderr}`);
       return stdout;
     },
   };

@@ -72,7 +72,7 @@ export type InstalledPackage = {
   readonly program: string;
 };
 
-async function emptyPlace(owner: Owner): Promise<InstalledPackage> {
+async function emptyFolder(owner: Owner): Promise<InstalledPackage> {
   const folder = temporaryFolder(owner);
   const registry = await startRegistry(owner, DIST);
   const env = { PATH: process.env.PATH ?? '', HOME: temporaryFolder(owner), npm_config_registry: registry };
@@ -82,7 +82,7 @@ async function emptyPlace(owner: Owner): Promise<InstalledPackage> {
 /** Installs the package from a registry into an empty folder, with an empty home and no lifecycle scripts. */
 export async function installPackage(owner: Owner): Promise<InstalledPackage> {
   await packedTarball();
-  const place = await emptyPlace(owner);
+  const place = await emptyFolder(owner);
   await install(place);
   return place;
 }
@@ -94,12 +94,12 @@ async function install({ folder, env }: InstalledPackage): Promise<void> {
 
 /** As {@link installPackage}, for tests of other subjects: copies an earlier installation, if there is one. */
 export async function installedPackage(owner: Owner): Promise<InstalledPackage> {
-  const place = await emptyPlace(owner);
+  const place = await emptyFolder(owner);
   const shared = join(CACHE, 'installed');
-  const mark = join(shared, 'of');
+  const stamp = join(shared, 'of');
   await alone(async () => {
     const made = String(changedAt(await packed()));
-    if (existsSync(mark) && readFileSync(mark, 'utf8') === made) {
+    if (existsSync(stamp) && readFileSync(stamp, 'utf8') === made) {
       await run('cp', ['-R', join(shared, 'node_modules'), place.folder]);
       return;
     }
@@ -108,7 +108,7 @@ export async function installedPackage(owner: Owner): Promise<InstalledPackage> 
     rmSync(shared, { recursive: true, force: true });
     mkdirSync(shared, { recursive: true });
     await run('cp', ['-R', join(place.folder, 'node_modules'), shared]);
-    writeFileSync(mark, made);
+    writeFileSync(stamp, made);
   });
   return place;
 }

@@ -36,16 +36,16 @@ export function watchedIn(size: Size, command: readonly string[], env: Record<st
     { env: { ...env, TERM: 'xterm', SHELL: '/bin/sh' }, stdio: ['pipe', 'pipe', 'pipe'] },
   );
   let written = Promise.resolve();
-  const looks = new Set<() => void>();
+  const checks = new Set<() => void>();
   /** Number of line ends so far. */
   let lines = 0;
   terminal.onLineFeed(() => lines++);
-  const gone = once(child, 'close');
+  const closed = once(child, 'close');
   for (const stream of [child.stdout!, child.stderr!])
     stream.on('data', (chunk: Buffer) => {
       written = written.then(() => new Promise<void>((resolve) => terminal.write(chunk, resolve)));
       void written.then(() => {
-        for (const look of looks) look();
+        for (const check of checks) check();
       });
     });
   const line = (at: number) => terminal.buffer.active.getLine(at);
@@ -57,7 +57,7 @@ export function watchedIn(size: Size, command: readonly string[], env: Record<st
     new Promise<void>((resolve, reject) => {
       const stop = (error?: Error) => {
         clearTimeout(limit);
-        looks.delete(look);
+        checks.delete(check);
         if (error) reject(error);
         else resolve();
       };
@@ -68,11 +68,11 @@ export function watchedIn(size: Size, command: readonly string[], env: Record<st
           .slice(0, terminal.buffer.active.cursorY + 1)
           .join('\n')
           .replace(/ +$/, '');
-      const look = () => ends.test(upToCursor()) && stop();
+      const check = () => ends.test(upToCursor()) && stop();
       const limit = setTimeout(() => fail('too much time went by'), LIMIT_MS);
-      looks.add(look);
-      look();
-      void gone.then(() => written).then(() => fail('it ended'));
+      checks.add(check);
+      check();
+      void closed.then(() => written).then(() => fail('it ended'));
     });
   return {
     rows: visible,
@@ -92,24 +92,24 @@ export function watchedIn(size: Size, command: readonly string[], env: Record<st
       await new Promise<void>((resolve) => {
         const changed = () => {
           if (lines === before) return;
-          looks.delete(changed);
+          checks.delete(changed);
           resolve();
         };
-        looks.add(changed);
+        checks.add(changed);
       });
       await until(ends);
     },
     until,
     async ended(text) {
       child.stdin!.write(text);
-      const [code] = (await gone) as [number];
+      const [code] = (await closed) as [number];
       await written;
       return code;
     },
     async end() {
       // Closes the terminal at once, so that its programs get SIGHUP; on SIGTERM script would wait two seconds.
       child.kill('SIGKILL');
-      await gone;
+      await closed;
       await written;
       terminal.dispose();
     },

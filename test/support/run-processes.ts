@@ -1,7 +1,7 @@
 /** Starts test processes with Node's runner. */
 import { availableParallelism } from 'node:os';
 import { run } from 'node:test';
-import { NODE_WORDS, type TestProcess } from './suites.ts';
+import { NODE_ARGS, type TestProcess } from './suites.ts';
 
 /** The limit of one suite, and of one test. */
 const TIMEOUT_MS = 300_000;
@@ -17,6 +17,6 @@ export function runProcesses(processes: readonly TestProcess[]) {
     files: processes.map(({ file }) => file),
     concurrency: FILES_PER_CORE * availableParallelism(),
     timeout: TIMEOUT_MS,
-    execArgv: [...NODE_WORDS],
+    execArgv: [...NODE_ARGS],
   });
 }

@@ -94,12 +94,12 @@ export function testFilesOf(suite: string, found = new Set<string>()): Set<strin
  * The suites for the arguments of a command line: patterns, or all of them; `--product` and `--release` select one
  * half, `--needs-tools` selects suites that start optional tools (tools.ts). An empty selection ends the process.
  */
-export function suitesOf(words: readonly string[]): string[] {
-  const patterns = words.filter((word) => !word.startsWith('--'));
+export function suitesOf(args: readonly string[]): string[] {
+  const patterns = args.filter((word) => !word.startsWith('--'));
   const suites = found(patterns.length > 0 ? patterns : SUITES).filter((suite) => {
-    if (words.includes('--needs-tools') && !testFilesOf(suite).has(TOOLS)) return false;
-    if (words.includes('--product')) return !RELEASE.test(suite);
-    return !words.includes('--release') || RELEASE.test(suite);
+    if (args.includes('--needs-tools') && !testFilesOf(suite).has(TOOLS)) return false;
+    if (args.includes('--product')) return !RELEASE.test(suite);
+    return !args.includes('--release') || RELEASE.test(suite);
   });
   if (suites.length > 0) return suites;
   console.error(`no file matches ${patterns.join(' ')}`);
@@ -125,7 +125,7 @@ export type TestProcess = {
  */
 export function processesOf(suites: readonly string[]): TestProcess[] {
   const folder = mkdtempSync(join(tmpdir(), 'reveille-suites-'));
-  const clusters = mkdtempSync(join(placeOfClusters(), 'reveille-clusters-'));
+  const clusters = mkdtempSync(join(clusterFolder(), 'reveille-clusters-'));
   // PostgreSQL may run as another user.
   chmodSync(clusters, 0o711);
   process.once('exit', () => {
@@ -148,13 +148,13 @@ export function processesOf(suites: readonly string[]): TestProcess[] {
  * In memory when it has space: the data of a suite's server need not survive the computer. A disk that many suites wait
  * for has blocked a server for longer than chronosd's timeout.
  */
-function placeOfClusters(): string {
+function clusterFolder(): string {
   const stats = existsSync(MEMORY) ? statfsSync(MEMORY) : undefined;
   return stats !== undefined && stats.bavail * stats.bsize >= MEMORY_BYTES ? MEMORY : tmpdir();
 }
 
 /** Additional arguments of Node for each process. */
-export const NODE_WORDS: readonly string[] = [
+export const NODE_ARGS: readonly string[] = [
   // The purpose of the internals: see prepare.mjs.
   '--expose-internals',
   // Memory for the garbage of a short process: collecting it costs more than the memory.

@@ -22,7 +22,7 @@ type Requirement = {
   readonly works?: () => boolean;
 };
 
-const succeeds = (program: string, ...words: string[]) => spawnSync(program, words).status === 0;
+const succeeds = (program: string, ...args: string[]) => spawnSync(program, args).status === 0;
 
 /** The first Python with the library that the Python client needs: another one may be first on the PATH. */
 export const pythonForClient = (): string | undefined =>
@@ -133,10 +133,10 @@ export function toolsIn(reason: unknown): Tool[] {
 export function needs(tools: Tool | readonly Tool[], ci = process.env.CI !== undefined): string | false {
   const missing = [tools].flat().filter((tool) => !has(tool as Tool)) as Tool[];
   const isInCi = missing.some((tool) => 'packages' in TOOLS[tool]);
-  return missing.length > 0 && hindrance(reasonOf(missing), ci && isInCi);
+  return missing.length > 0 && skipReason(reasonOf(missing), ci && isInCi);
 }
 
-function hindrance(reason: string, ci = process.env.CI !== undefined): string {
+function skipReason(reason: string, ci = process.env.CI !== undefined): string {
   if (ci) throw new Error(`not tested: ${reason}`);
   return reason;
 }
@@ -155,7 +155,7 @@ export function lacks(t: TestContext, tools: Tool | readonly Tool[]): boolean {
 /** The reason to skip a test with the sandbox; `false` when the computer has `means` for one. */
 export function needsSandbox(means: Means): string | false {
   if (means.kind !== 'none') return false;
-  return (process.platform === 'linux' && needs('bubblewrap')) || hindrance(means.why);
+  return (process.platform === 'linux' && needs('bubblewrap')) || skipReason(means.why);
 }
 
 /** Whether bubblewrap works here. Where it does not, the test is skipped and must return. */

@@ -45,8 +45,8 @@ function textOf(file: string): string {
 
 /** Whether a suite, or a test module that it imports, has one of the names in quotes, or calls it. */
 function isNamedIn(suite: string, names: readonly string[]): boolean {
-  const word = names.map((name) => RegExp.escape(name)).join('|');
-  const pattern = new RegExp(`['"\`](?:${word})['"\`]|\\b(?:has|needs)(?:${word}|Sandbox)\\b`, 'i');
+  const namePattern = names.map((name) => RegExp.escape(name)).join('|');
+  const pattern = new RegExp(`['"\`](?:${namePattern})['"\`]|\\b(?:has|needs)(?:${namePattern}|Sandbox)\\b`, 'i');
   return [...testFilesOf(suite)].some((file) => !file.endsWith('/support/tools.ts') && pattern.test(textOf(file)));
 }
 

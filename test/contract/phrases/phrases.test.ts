@@ -24,7 +24,7 @@ function instantOf(wall: string, zone: string): number {
 }
 
 /** `2026-11-23 09:00`, `+7200` seconds, a cron expression, or `✗` with the choices. */
-function told(phrase: string, wallNow: string, zone: string): string {
+function meaningOf(phrase: string, wallNow: string, zone: string): string {
   let reading: Reading;
   try {
     reading = readPhrase(phrase, { now: instantOf(wallNow, zone), zone });
@@ -60,7 +60,7 @@ describe('each phrase has one meaning, the same in five zones, or is refused wit
   for (const zone of ZONES) {
     test(`${rows.length} phrases in ${zone}`, () => {
       const misread = rows
-        .map((row) => ({ ...row, read: told(row.phrase, row.now, zone) }))
+        .map((row) => ({ ...row, read: meaningOf(row.phrase, row.now, zone) }))
         .filter(({ wanted, read }) => read !== wanted);
       assert.deepEqual(misread, []);
     });
@@ -112,7 +112,7 @@ test('times that the clocks skip or repeat are refused with both meanings, and a
     zone,
     phrase,
     wanted,
-    read: told(phrase, now, zone),
+    read: meaningOf(phrase, now, zone),
   }));
   assert.deepEqual(
     misread.filter(({ wanted, read }) => read !== wanted),
@@ -142,7 +142,7 @@ const WORDS =
 
 test('no combination of vocabulary is read as a past instant, and every offered choice can be typed', () => {
   const now = Date.UTC(2026, 10, 22, 21, 30, 7);
-  const phrases = fc.array(fc.constantFrom(...WORDS), { minLength: 1, maxLength: 7 }).map((words) => words.join(' '));
+  const phrases = fc.array(fc.constantFrom(...WORDS), { minLength: 1, maxLength: 7 }).map((chosen) => chosen.join(' '));
   const zones = fc.constantFrom(...ZONES);
   fc.assert(
     fc.property(phrases, zones, (phrase, zone) => {

@@ -48,9 +48,9 @@ describe('a container', () => {
     const underTest = await open(t, 'pause');
     underTest.setHealthy(false);
     const abort = new AbortController();
-    const heard: string[] = [];
-    const starting = underTest.provider.start(underTest.machine, abort.signal, (words) => heard.push(words));
-    await eventually('it waits', () => heard.some((words) => /healthz answered 500/.test(words)));
+    const states: string[] = [];
+    const starting = underTest.provider.start(underTest.machine, abort.signal, (text) => states.push(text));
+    await eventually('it waits', () => states.some((text) => /healthz answered 500/.test(text)));
     abort.abort(new Error('too long'));
     await rejectionOf(starting);
     assert.equal(underTest.container.status, 'exited');
@@ -83,9 +83,9 @@ describe('a container', () => {
   test('fails its start when it exits while its daemon is waited for', async (t) => {
     const underTest = await open(t);
     underTest.setHealthy(false);
-    const heard: string[] = [];
-    const starting = start(underTest, heard);
-    await eventually('it waits', () => heard.some((words) => /healthz answered 500/.test(words)));
+    const states: string[] = [];
+    const starting = start(underTest, states);
+    await eventually('it waits', () => states.some((text) => /healthz answered 500/.test(text)));
     underTest.container.log = 'the disk is full';
     await underTest.crash();
     const error = await rejectionOf(advancing(underTest, starting));
@@ -96,11 +96,11 @@ describe('a container', () => {
     const underTest = await open(t);
     underTest.container.health = 'unhealthy';
     underTest.setHealthy(false);
-    const heard: string[] = [];
-    const starting = start(underTest, heard);
-    const words =
+    const states: string[] = [];
+    const starting = start(underTest, states);
+    const pattern =
       /^the container "neo" runs \(its health check says unhealthy\), but the daemon at http:\S+ is not ready: \/h/;
-    await eventually('it is quoted', () => heard.some((said) => words.test(said)));
+    await eventually('it is quoted', () => states.some((text) => pattern.test(text)));
     underTest.setHealthy(true);
     await starting;
   });
@@ -129,8 +129,8 @@ describe('an engine', () => {
   });
 
   test('is queried again after a temporary error, up to a limit', async (t) => {
-    const words = { status: 500, body: { message: 'the storage driver is busy' } };
-    for (const how of [words, 'reset', 'garbage'] as const) {
+    const text = { status: 500, body: { message: 'the storage driver is busy' } };
+    for (const how of [text, 'reset', 'garbage'] as const) {
       const underTest = await open(t);
       underTest.engine.next('inspect', how, 3);
       await advancing(underTest, start(underTest));

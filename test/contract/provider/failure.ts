@@ -52,9 +52,9 @@ export function failureContract(open: OpenProvider, { starts, shared }: Traits):
         const underTest = await openFor(t, open);
         underTest.setHealthy(false);
         const abort = new AbortController();
-        const heard: string[] = [];
-        const starting = underTest.provider.start(underTest.machine, abort.signal, (words) => heard.push(words));
-        await eventually('it waits', () => heard.some((words) => /healthz/.test(words)));
+        const states: string[] = [];
+        const starting = underTest.provider.start(underTest.machine, abort.signal, (text) => states.push(text));
+        await eventually('it waits', () => states.some((text) => /healthz/.test(text)));
         assert.equal(underTest.running(), 1);
         const reason = new Error('not wanted any more');
         abort.abort(reason);

@@ -29,10 +29,10 @@ describe('the Fly API', () => {
   test('has the lease of another holder waited for, and the log says so', async (t) => {
     const underTest = await open(t);
     underTest.fly.machine.lease = 'of-a-deploy';
-    const heard: string[] = [];
-    const starting = start(underTest, heard);
+    const states: string[] = [];
+    const starting = start(underTest, states);
     await eventually('it is refused', () =>
-      heard.some((words) => /409: .*lease currently held by deploy@fly/.test(words)),
+      states.some((text) => /409: .*lease currently held by deploy@fly/.test(text)),
     );
     underTest.fly.machine.lease = undefined;
     await advancing(underTest, starting);
@@ -43,9 +43,9 @@ describe('the Fly API', () => {
     const underTest = await open(t);
     const limited = { status: 429, body: { error: 'rate limit exceeded' }, headers: { 'retry-after': '7' } };
     underTest.fly.next('start', limited);
-    const heard: string[] = [];
-    const starting = start(underTest, heard);
-    await eventually('it is refused', () => heard.some((words) => /429: rate limit exceeded$/.test(words)));
+    const states: string[] = [];
+    const starting = start(underTest, states);
+    await eventually('it is refused', () => states.some((text) => /429: rate limit exceeded$/.test(text)));
     underTest.clock.advance(6000);
     await new Promise((resolve) => setTimeout(resolve, 30));
     assert.equal(underTest.fly.count('start'), 1);
@@ -75,15 +75,16 @@ describe('the Fly API', () => {
   });
 
   test('is queried again after a temporary error, up to a limit', async (t) => {
-    const words = { status: 503, body: 'upstream connect error' };
-    for (const how of [words, 'reset', 'garbage'] as const) {
+    const text = { status: 503, body: 'upstream connect error' };
+    for (const how of [text, 'reset', 'garbage'] as const) {
       const underTest = await open(t);
       underTest.fly.next('get', how, 3);
       await advancing(underTest, start(underTest));
       underTest.fly.next('get', how, 4);
-      const said = await failureOf(underTest);
-      if (how === words) assert.match(said, /^the Fly API cannot do it now: it answered 503: upstream connect error$/);
-      else assert.match(said, /^the Fly API (cannot be reached|answered something that is not JSON)/);
+      const message = await failureOf(underTest);
+      if (how === text)
+        assert.match(message, /^the Fly API cannot do it now: it answered 503: upstream connect error$/);
+      else assert.match(message, /^the Fly API (cannot be reached|answered something that is not JSON)/);
     }
   });
 
@@ -98,11 +99,11 @@ describe('the Fly API', () => {
     const unknown = await open(t, { machine_id: '0000000000' });
     assert.equal(await failureOf(unknown), 'there is no machine 0000000000 in the Fly app agents');
     const token = 'FlyV1 fm2_canaryWRONG000000';
-    const stranger = await open(t, {}, token);
-    const said = await failureOf(stranger);
-    assert.match(said, /cannot be read: the Fly API refused; it answered 401: unauthorized: token/);
-    stranger.fly.next('get', { status: 403, body: `you sent Bearer ${token}` });
-    assert.match(await failureOf(stranger), /403: you sent Bearer \[redacted\]$/);
+    const unauthorized = await open(t, {}, token);
+    const message = await failureOf(unauthorized);
+    assert.match(message, /cannot be read: the Fly API refused; it answered 401: unauthorized: token/);
+    unauthorized.fly.next('get', { status: 403, body: `you sent Bearer ${token}` });
+    assert.match(await failureOf(unauthorized), /403: you sent Bearer \[redacted\]$/);
     const without = await open(t, {}, '');
     assert.equal(
       await failureOf(without),

@@ -60,9 +60,9 @@ describe('a Fly machine', () => {
     for (const state of ['creating', 'stopping', 'suspending', 'updating', 'replacing', 'a-state-of-next-year']) {
       const underTest = await open(t);
       await underTest.fly.set(state);
-      const heard: string[] = [];
-      const starting = start(underTest, heard);
-      await eventually('it waits', () => heard.includes(`the Fly machine 148ed1234567 is ${state}`));
+      const states: string[] = [];
+      const starting = start(underTest, states);
+      await eventually('it waits', () => states.includes(`the Fly machine 148ed1234567 is ${state}`));
       assert.equal(underTest.fly.count('start'), 0, state);
       await underTest.fly.set('stopped');
       await advancing(underTest, starting);
@@ -74,10 +74,10 @@ describe('a Fly machine', () => {
     const underTest = await open(t);
     await underTest.fly.set('created');
     underTest.fly.machine.preparing = true;
-    const heard: string[] = [];
-    const starting = start(underTest, heard);
+    const states: string[] = [];
+    const starting = start(underTest, states);
     await eventually('it is refused', () =>
-      heard.some((words) => /412: failed_precondition: unable to start/.test(words)),
+      states.some((text) => /412: failed_precondition: unable to start/.test(text)),
     );
     underTest.fly.machine.preparing = false;
     await advancing(underTest, starting);
@@ -137,10 +137,10 @@ describe('putting a Fly machine to sleep', () => {
   });
 
   test('stops it where its specification says so, and where it cannot be suspended', async (t) => {
-    const told = await open(t, { sleep: 'stop' });
-    await start(told);
-    await told.provider.stop(told.machine);
-    assert.deepEqual([told.fly.machine.state, told.fly.count('suspend')], ['stopped', 0]);
+    const stopMode = await open(t, { sleep: 'stop' });
+    await start(stopMode);
+    await stopMode.provider.stop(stopMode.machine);
+    assert.deepEqual([stopMode.fly.machine.state, stopMode.fly.count('suspend')], ['stopped', 0]);
     const large = await open(t);
     large.fly.machine.canSuspend = false;
     await start(large);
@@ -157,10 +157,10 @@ describe('putting a Fly machine to sleep', () => {
     const stopping = underTest.provider.stop(underTest.machine).finally(() => {
       done = true;
     });
-    const looks = underTest.fly.count('get');
+    const queries = underTest.fly.count('get');
     await eventually('it looks again', () => {
       underTest.clock.advance(200);
-      return underTest.fly.count('get') > looks + 2;
+      return underTest.fly.count('get') > queries + 2;
     });
     assert.equal(done, false);
     await underTest.fly.settle();

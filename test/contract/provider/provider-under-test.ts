@@ -31,7 +31,7 @@ export type ProviderUnderTest = {
   /** Whether the daemon reports that it is healthy. */
   setHealthy(healthy: boolean): void;
   /** The next start fails, with this text where the provider receives it. */
-  failNext(words: string): void;
+  failNext(text: string): void;
   /** The daemon's address disappears without notice, as after a crash. */
   crash(): Promise<void>;
   /** Another client starts the machine; it runs when the promise resolves. */

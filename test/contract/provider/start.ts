@@ -39,12 +39,12 @@ export function startContract(open: OpenProvider, { starts, shared }: Traits): v
       test('joins a start that another client has begun', async (t) => {
         const underTest = await openFor(t, open);
         const finish = await underTest.beginElsewhere!();
-        const heard: string[] = [];
+        const states: string[] = [];
         let done = false;
-        const starting = start(underTest, heard).finally(() => {
+        const starting = start(underTest, states).finally(() => {
           done = true;
         });
-        await eventually('the log has the reason of the wait', () => heard.length > 0);
+        await eventually('the log has the reason of the wait', () => states.length > 0);
         assert.equal(done, false);
         await finish();
         const daemon = await starting;
@@ -57,12 +57,12 @@ export function startContract(open: OpenProvider, { starts, shared }: Traits): v
       test('waits until the daemon is healthy, and reports meanwhile why it is not', async (t) => {
         const underTest = await openFor(t, open);
         underTest.setHealthy(false);
-        const heard: string[] = [];
+        const states: string[] = [];
         let done = false;
-        const starting = start(underTest, heard).finally(() => {
+        const starting = start(underTest, states).finally(() => {
           done = true;
         });
-        await eventually('it has looked', () => heard.some((words) => /healthz answered 500/.test(words)));
+        await eventually('it has looked', () => states.some((text) => /healthz answered 500/.test(text)));
         assert.equal(done, false);
         underTest.setHealthy(true);
         assert.equal((await starting).cold, true);

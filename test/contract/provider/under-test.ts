@@ -15,8 +15,8 @@ export async function openFor(t: TestContext, open: OpenProvider): Promise<Provi
 export const patient = () => new AbortController().signal;
 
 /** Starts the machine and waits for it. */
-export function start({ provider, machine }: ProviderUnderTest, heard: string[] = []): Promise<Daemon> {
-  return provider.start(machine, patient(), (words) => heard.push(words));
+export function start({ provider, machine }: ProviderUnderTest, states: string[] = []): Promise<Daemon> {
+  return provider.start(machine, patient(), (text) => states.push(text));
 }
 
 /** The status of the daemon's answer to a health query. */

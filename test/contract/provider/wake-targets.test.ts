@@ -31,11 +31,11 @@ for (const provider of DAEMONS) {
       .filter((line) => line.startsWith('reveille machine put '));
     assert.ok(lines.length > 0);
     for (const [n, line] of lines.entries()) {
-      const [, ...words] = wordsOf(line);
-      assert.equal(words[words.indexOf('--provider') + 1], provider);
+      const [, ...args] = wordsOf(line);
+      assert.equal(args[args.indexOf('--provider') + 1], provider);
       // Each has its own machine, at the place of the user id in the command line.
       const user = `${provider}-${n}`;
-      const answer = JSON.parse(await house.run('machine', 'put', user, '--json', ...words.slice(2)));
+      const answer = JSON.parse(await house.run('machine', 'put', user, '--json', ...args.slice(2)));
       assert.deepEqual([answer.user_id, answer.provider, answer.state], [user, provider, 'active']);
       const shown = await house.run('machine', 'show', user);
       assert.match(shown, new RegExp(`^Machine of ${user}\n`));

@@ -6,7 +6,7 @@ import type { InvariantRule } from '../../../src/executor/receipt/invariants.ts'
 import type { PlanNode } from '../../../src/wire/intent.ts';
 import { FALSE_PASSKEY_STORIES } from './passkey-stories.ts';
 import * as tell from './stories.ts';
-import { INTENT_ID, looking, nodes, payNode, sequence, TRANSFER, waiting } from './stories.ts';
+import { INTENT_ID, nodes, payNode, reading, sequence, TRANSFER, waiting } from './stories.ts';
 
 export type FalseStory = {
   readonly entries: readonly ReceiptEntry[];
@@ -140,7 +140,7 @@ export const FALSE_STORIES: Readonly<Record<string, FalseStory>> = {
   ),
   'second-step-after-a-failure': wrong(
     'order',
-    ...[accepted(), compiled(sequence(nodes.look, nodes.pay)), looking.decided, looking.started],
+    ...[accepted(), compiled(sequence(nodes.look, nodes.pay)), reading.decided, reading.started],
     tell.entry('call.finished', { at: tell.second(21), node_id: 'look', status: 'failed' }),
     ...[decided(), asked(), answered(), started()],
   ),
@@ -217,7 +217,7 @@ export const FALSE_STORIES: Readonly<Record<string, FalseStory>> = {
   'transfer-repeated-after-a-crash': wrong('once', ...upTo(6), decided(), asked(), answered(), started()),
   'read-repeated-after-it-succeeded': wrong(
     'once',
-    ...[accepted(), compiled(nodes.look), looking.decided, looking.started, looking.finished, looking.started],
+    ...[accepted(), compiled(nodes.look), reading.decided, reading.started, reading.finished, reading.started],
   ),
   'transfer-repeated-as-a-read': wrong(
     'once',

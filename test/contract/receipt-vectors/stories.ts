@@ -229,7 +229,7 @@ export const broken = (goodSeq: number) =>
 const LOOK = bound('ledger/balance', { account: 'alice-main' });
 
 /** A read: no gate, and it may be repeated. */
-export const looking = {
+export const reading = {
   decided: decided({ node_id: 'look', call: LOOK, surface: 'natural', effect: 'allow', rule: 'default' }),
   started: entry('call.started', { at: second(20), node_id: 'look', call: LOOK, surface: 'natural' }),
   finished: entry('call.finished', { at: second(21), node_id: 'look', status: 'succeeded', text: '1000.00' }),
@@ -306,7 +306,7 @@ const judgedNatural = { surface: 'natural', effect: 'allow' } as const;
 
 /** An exchange, and a transfer of its result: each part can be changed. */
 export function exchanging(
-  told: {
+  changes: {
     references?: ReceiptBodies['intent.compiled']['references'];
     plan?: PlanNode;
     bought?: string;
@@ -315,8 +315,8 @@ export function exchanging(
     status?: 'succeeded' | 'failed';
   } = {},
 ): readonly ReceiptEntry[] {
-  const { references = REFERENCES, plan = EXCHANGED, bought = BOUGHT, send = SEND, status = 'succeeded' } = told;
-  const { resolved = RESOLVED } = told;
+  const { references = REFERENCES, plan = EXCHANGED, bought = BOUGHT, send = SEND, status = 'succeeded' } = changes;
+  const { resolved = RESOLVED } = changes;
   const of = (node_id: string, call: BoundCall) => ({ node_id, call, surface: 'natural' as const });
   return [
     acceptedSigned(),
@@ -480,20 +480,20 @@ export const TRUE_STORIES: Readonly<Record<string, readonly ReceiptEntry[]>> = {
   'read-then-transfer-then-wait': [
     accepted(),
     compiled(sequence(nodes.look, nodes.pay, nodes.rest)),
-    ...[looking.decided, looking.started, looking.finished],
+    ...[reading.decided, reading.started, reading.finished],
     ...[decided(), asked(), answered(), started(), finished()],
     ...[waiting.started, waiting.finished, completed()],
   ],
   'read-repeated-after-a-crash': [
     accepted(),
     compiled(nodes.look),
-    ...[looking.decided, looking.started, looking.started, looking.finished, completed()],
+    ...[reading.decided, reading.started, reading.started, reading.finished, completed()],
   ],
   'in-parallel': [
     accepted(),
     compiled({ id: 'all', kind: 'parallel', nodes: [nodes.look, nodes.pay] }),
-    ...[decided(), asked(), looking.decided, looking.started, answered(), started(), finished()],
-    ...[looking.finished, completed()],
+    ...[decided(), asked(), reading.decided, reading.started, answered(), started(), finished()],
+    ...[reading.finished, completed()],
   ],
   'definition-changed-and-asked-anew': [
     ...[accepted(), compiled(payNode), decided(), asked(), answered()],

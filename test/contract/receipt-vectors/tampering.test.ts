@@ -120,16 +120,16 @@ test('removed, exchanged, repeated or inserted envelopes are found; a chain that
 test('a signature by another key is found, even with consistent other members', () => {
   const stories = fc.constantFrom(...Object.values(TRUE_STORIES));
   // The other key signs under the name of this one.
-  const impostor = { ...OTHER_KEY, keyId: KEY.keyId };
+  const otherKey = { ...OTHER_KEY, keyId: KEY.keyId };
   fc.assert(
     fc.property(stories, where, (entries, share) => {
       const own = seal(entries);
       const from = at(share, own.length);
       const head = { seq: from, hash: own[from]!.prev_hash };
-      const forged = nextEnvelope({ head, entry: entries[from]!, key: impostor }).envelope;
+      const forged = nextEnvelope({ head, entry: entries[from]!, key: otherKey }).envelope;
       const { broken } = verifyReceipt(receiptOf(own.with(from, forged)));
       assert.deepEqual([broken?.seq, broken?.property], [from + 1, 'signature']);
-      assert.equal(verifyReceipt(receiptOf(seal(entries, impostor))).broken?.property, 'signature');
+      assert.equal(verifyReceipt(receiptOf(seal(entries, otherKey))).broken?.property, 'signature');
       assert.equal(verifyReceipt(receiptOf(seal(entries, OTHER_KEY), OTHER_KEY)).broken, undefined);
       assert.equal(
         verifyReceipt(receiptOf(seal(entries, OTHER_KEY), OTHER_KEY), { keys: [KEY.keyId] }).broken?.property,

@@ -42,8 +42,8 @@ const example = valid.find(({ name }) => name === 'asked-back')!;
 const named = (approver: string | undefined) => (approver === undefined ? [] : [approver]);
 
 /** Runs the program; returns the printed line for each receipt, and the exit status. */
-function run(input: string, ...words: string[]): { findings: Finding[]; status: number | null } {
-  const { stdout, stderr, status } = spawnSync(process.execPath, [PROGRAM, ...words], { input, encoding: 'utf8' });
+function run(input: string, ...argv: string[]): { findings: Finding[]; status: number | null } {
+  const { stdout, stderr, status } = spawnSync(process.execPath, [PROGRAM, ...argv], { input, encoding: 'utf8' });
   assert.equal(stderr, '');
   const lines = stdout.trimEnd().split('\n');
   return { findings: lines.map((line) => JSON.parse(line) as Finding), status };
@@ -147,9 +147,9 @@ test('as a command it prints a line for each receipt and exits with the result',
   const file = join(temporaryFolder(t), 'receipt.json');
   writeFileSync(file, example.text);
   const { public_key: key } = JSON.parse(example.text) as { public_key: string };
-  const held = { ok: true, intent_id: 'intent-1', ends_with: null };
-  assert.deepEqual(run('', file), { findings: [{ ...held, key: 'claimed' }], status: 0 });
-  assert.deepEqual(run('', file, '--key', key), { findings: [{ ...held, key: 'named' }], status: 0 });
+  const validFinding = { ok: true, intent_id: 'intent-1', ends_with: null };
+  assert.deepEqual(run('', file), { findings: [{ ...validFinding, key: 'claimed' }], status: 0 });
+  assert.deepEqual(run('', file, '--key', key), { findings: [{ ...validFinding, key: 'named' }], status: 0 });
   const wrong = { ok: false, seq: 0, what: 'key' };
   assert.deepEqual(run('', file, '--key', '0'.repeat(64)), { findings: [wrong], status: 1 });
   const doubled = run('{"a":1,"a":1}', '-');
@@ -157,7 +157,7 @@ test('as a command it prints a line for each receipt and exits with the result',
   const both = run(`${example.text}\n{}`, '-');
   assert.deepEqual(both, {
     findings: [
-      { ...held, key: 'claimed' },
+      { ...validFinding, key: 'claimed' },
       { ok: false, seq: 0, what: 'malformed' },
     ],
     status: 1,
@@ -168,9 +168,9 @@ test('as a command it prints a line for each receipt and exits with the result',
     [file, '--key', key, '--key', key],
     [file, '--why', key],
   ];
-  for (const words of [[], [`${file}.none`], [file, '--key'], [file, '--key', 'x'], ...odd]) {
-    const { findings, status } = run('', ...words);
-    assert.deepEqual([findings[0]?.what, status], ['unusable', 2], words.join(' '));
+  for (const argv of [[], [`${file}.none`], [file, '--key'], [file, '--key', 'x'], ...odd]) {
+    const { findings, status } = run('', ...argv);
+    assert.deepEqual([findings[0]?.what, status], ['unusable', 2], argv.join(' '));
   }
 });
 
@@ -209,15 +209,15 @@ test('both verifiers accept a receipt that the executor has just made, and refus
 
   const receipt = await executor.get('alice', `/intents/${intent_id}/receipt`);
   const { public_key: key } = JSON.parse(receipt) as { public_key: string };
-  const held = { ok: true, intent_id, key: 'named' };
+  const validFinding = { ok: true, intent_id, key: 'named' };
   const { approver } = APPROVER;
-  assert.deepEqual(verify(receipt, key, [approver]), [{ ...held, ends_with: 'intent.completed' }]);
+  assert.deepEqual(verify(receipt, key, [approver]), [{ ...validFinding, ends_with: 'intent.completed' }]);
   assert.deepEqual(
     verify(receipt, key, [key]).map(({ what }) => what),
     ['approver'],
   );
-  assert.deepEqual(verify(asked, key), [{ ...held, ends_with: null }]);
-  assert.deepEqual(verify(receipt, key), [{ ...held, ends_with: 'intent.completed' }]);
+  assert.deepEqual(verify(asked, key), [{ ...validFinding, ends_with: null }]);
+  assert.deepEqual(verify(receipt, key), [{ ...validFinding, ends_with: 'intent.completed' }]);
   const forged = receipt.replaceAll('12.50', '99.99');
   assert.equal(verify(forged, key)[0]?.what, 'signature');
   for (const [content, expected] of [
@@ -226,11 +226,11 @@ test('both verifiers accept a receipt that the executor has just made, and refus
   ] as const) {
     const file = join(home, 'receipt.json');
     writeFileSync(file, content);
-    const words = ['--key', key, '--approver', approver];
-    const first = await reveille(home, ['receipt', 'verify', file, ...words]);
+    const argv = ['--key', key, '--approver', approver];
+    const first = await reveille(home, ['receipt', 'verify', file, ...argv]);
     assert.equal(first.status, expected, first.stderr + first.stdout);
     if (expected === 0) assert.match(first.stdout.replace(/\s+/g, ' '), new RegExp(`signed by ${approver}`));
-    const second = await promisify(execFile)(process.execPath, [PROGRAM, file, ...words]).then(
+    const second = await promisify(execFile)(process.execPath, [PROGRAM, file, ...argv]).then(
       () => 0,
       (error: { code: number }) => error.code,
     );

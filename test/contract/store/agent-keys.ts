@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { AgentKey } from '../../../src/chronos/store/store.ts';
 import { ADA, agentKey, BOB, NOW } from './fixtures.ts';
-import { type OpenStore, openFor, openTeam } from './store-under-test.ts';
+import { type OpenStore, openFor, openInstances } from './store-under-test.ts';
 
 const keyText = (n: number) => n.toString(16).padStart(2, '0').repeat(32);
 
@@ -45,7 +45,7 @@ export function agentKeyContract(open: OpenStore): void {
     });
 
     test('of many simultaneous first keys one is pinned', async (t) => {
-      const { store, pick } = await openTeam(t, open);
+      const { store, pick } = await openInstances(t, open);
       const pinned = await Promise.all(
         Array.from({ length: 20 }, (_, n) => pick(n).pinFirstKey(agentKey({ publicKey: keyText(n) }))),
       );

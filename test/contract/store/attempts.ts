@@ -4,7 +4,7 @@ import type { Attempt } from '../../../src/chronos/alarm/alarm.ts';
 import type { AlarmStore } from '../../../src/chronos/store/store.ts';
 import { FIRE_OUTCOMES } from '../../../src/wire/alarm.ts';
 import { again, attemptOf, claim, createDue, keyOf, NOW, triggered } from './fixtures.ts';
-import { type OpenStore, openFor, openTeam } from './store-under-test.ts';
+import { type OpenStore, openFor, openInstances } from './store-under-test.ts';
 
 /** Tries due occurrences repeatedly; returns the expected ledger, latest first. */
 async function tryTimes(store: AlarmStore, startedAt: readonly number[]): Promise<Attempt[]> {
@@ -90,7 +90,7 @@ export function attemptsContract(open: OpenStore): void {
     });
 
     test('of many simultaneous prune calls, each attempt is deleted by one', async (t) => {
-      const { store, pick } = await openTeam(t, open);
+      const { store, pick } = await openInstances(t, open);
       const { alarm } = await createDue(store, NOW);
       await tryTimes(store, [NOW + 10, NOW + 30, NOW + 20, NOW + 40]);
       const pruned = await Promise.all(

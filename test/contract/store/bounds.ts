@@ -156,8 +156,8 @@ export function boundsContract(open: OpenStore): void {
       await store.recordReceipts({ ...at, reports: [report as never], recordedAt: old });
       const failed = await make(BOB, 'failed');
       await fail(store, failed, old);
-      const gone = await createDue(store, NOW, { ...change, fireAt: NOW + 9999 * DAY_MS });
-      await store.update(ADA, gone.alarm.id, (state) => cancelAlarm(state, old));
+      const deleted = await createDue(store, NOW, { ...change, fireAt: NOW + 9999 * DAY_MS });
+      await store.update(ADA, deleted.alarm.id, (state) => cancelAlarm(state, old));
       const late = await make(ADA, 'late');
       await fail(store, late, NOW);
       const active = await createDue(store, NOW, change);
@@ -167,7 +167,7 @@ export function boundsContract(open: OpenStore): void {
       assert.equal(await store.pruneAlarms({ before, limit: 2 }), 2);
       assert.equal(await store.pruneAlarms({ before, limit: 2 }), 1);
       assert.equal(await store.pruneAlarms({ before, limit: 2 }), 0);
-      for (const { alarm } of [fired, failed, gone]) {
+      for (const { alarm } of [fired, failed, deleted]) {
         assert.equal(await store.get(alarm.owner, alarm.id), undefined);
         assert.deepEqual(await store.attempts(alarm.owner, alarm.id, { limit: 9 }), []);
       }

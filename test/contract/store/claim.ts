@@ -19,7 +19,7 @@ import {
   paused,
   triggered,
 } from './fixtures.ts';
-import { type OpenStore, openFor, openTeam, together } from './store-under-test.ts';
+import { type OpenStore, openFor, openInstances, together } from './store-under-test.ts';
 
 const dueOf = (claims: readonly Claim[]) => claims.map(({ occurrence }) => occurrence.dueAt);
 const ownersOf = (claims: readonly Claim[]) => claims.map(({ alarm }) => alarm.owner);
@@ -117,7 +117,7 @@ export function claimContract(open: OpenStore): void {
     });
 
     test('never gives one occurrence to two callers', async (t) => {
-      const { store, pick } = await openTeam(t, open);
+      const { store, pick } = await openInstances(t, open);
       await Promise.all(range(200).map((n) => createDue(store, NOW - n, { owner: `owner-${n % 20}` })));
       const batches = await Promise.all(range(20).map((n) => claim(pick(n), { limit: 15 })));
       let rest = await claim(store);
@@ -204,22 +204,22 @@ export function expiredLeaseContract(open: OpenStore): void {
 
     test('is ended on an occurrence that was parked meanwhile', async (t) => {
       const { store } = await openFor(t, open);
-      const held = await createClaimed(store, { owner: ADA });
+      const leasedAlarm = await createClaimed(store, { owner: ADA });
       const dropped = await createClaimed(store, { owner: BOB });
-      await store.update(ADA, held.alarm.id, paused);
+      await store.update(ADA, leasedAlarm.alarm.id, paused);
       await store.update(BOB, dropped.alarm.id, cancelled);
       assert.deepEqual(await claim(store, { now: NOW + LEASE_MS }), []);
 
-      const kept = await everythingOf(store, ADA, held.alarm.id);
+      const kept = await everythingOf(store, ADA, leasedAlarm.alarm.id);
       assert.deepEqual(kept.state?.occurrences, [
-        { ...held.occurrence, dueAt: null, leaseUntil: null, claimedAt: null },
+        { ...leasedAlarm.occurrence, dueAt: null, leaseUntil: null, claimedAt: null },
       ]);
       assert.equal(kept.state?.alarm.status, 'paused');
       assert.equal(kept.attempts[0]?.outcome, 'unknown');
-      const gone = await everythingOf(store, BOB, dropped.alarm.id);
-      assert.deepEqual(gone.state?.occurrences, []);
-      assert.equal(gone.state?.alarm.status, 'cancelled');
-      assert.equal(gone.attempts[0]?.outcome, 'unknown');
+      const cancelledState = await everythingOf(store, BOB, dropped.alarm.id);
+      assert.deepEqual(cancelledState.state?.occurrences, []);
+      assert.equal(cancelledState.state?.alarm.status, 'cancelled');
+      assert.equal(cancelledState.attempts[0]?.outcome, 'unknown');
     });
 
     test('fails an alarm that has used up its failures', async (t) => {

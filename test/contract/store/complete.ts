@@ -23,7 +23,7 @@ import {
   triggered,
   withCode,
 } from './fixtures.ts';
-import { type OpenStore, openFor, openTeam } from './store-under-test.ts';
+import { type OpenStore, openFor, openInstances } from './store-under-test.ts';
 
 const never: Transition = () => assert.fail('settle was called');
 
@@ -63,25 +63,25 @@ export function completeContract(open: OpenStore): void {
       const { store, reopen } = await openFor(t, open);
       const claimed = await createClaimed(store, { urgent: true });
       const { fireId } = claimed.occurrence;
-      const hold = { until: NOW + 500, dueAt: NOW + 5, reason: 'held back: "quiet hours" \\ until 07:00 {Европа}' };
-      const held = {
+      const deferral = { until: NOW + 500, dueAt: NOW + 5, reason: 'held back: "quiet hours" \\ until 07:00 {Европа}' };
+      const deferred = {
         ...claimed.occurrence,
         attempt: 0,
         dueAt: NOW + 5,
-        heldReason: hold.reason,
+        heldReason: deferral.reason,
         heldUntil: NOW + 500,
         leaseUntil: null,
         claimedAt: null,
       };
-      const settle: Transition = (state) => settleHeld(state, fireId, hold);
+      const settle: Transition = (state) => settleHeld(state, fireId, deferral);
       assert.deepEqual(await store.complete([{ key: keyOf(claimed), attempt: null, settle }]), ['applied']);
-      const after = { state: { alarm: claimed.alarm, occurrences: [held] }, attempts: [] };
+      const after = { state: { alarm: claimed.alarm, occurrences: [deferred] }, attempts: [] };
       assert.deepEqual(await everythingOf(store, ADA, claimed.alarm.id), after);
       const again = await reopen();
       assert.deepEqual(await everythingOf(again, ADA, claimed.alarm.id), after);
       assert.deepEqual(await claim(again, { now: NOW + 4 }), []);
       const now = NOW + 5;
-      const expected = { ...held, attempt: 1, fence: 2, leaseUntil: now + LEASE_MS, claimedAt: now };
+      const expected = { ...deferred, attempt: 1, fence: 2, leaseUntil: now + LEASE_MS, claimedAt: now };
       assert.deepEqual(await claim(again, { now }), [{ alarm: claimed.alarm, occurrence: expected }]);
     });
 
@@ -127,7 +127,7 @@ export function completeContract(open: OpenStore): void {
     });
 
     test('of the same outcome, submitted many times at once, one is applied', async (t) => {
-      const { store, pick } = await openTeam(t, open);
+      const { store, pick } = await openInstances(t, open);
       const claimed = await createClaimed(store);
       const results = await Promise.all(Array.from({ length: 20 }, (_, n) => pick(n).complete([delivered(claimed)])));
       assert.equal(results.flat().filter((result) => result === 'applied').length, 1);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { AlarmStatus } from '../../../src/wire/alarm.ts';
 import { ADA, alarmDue, BOB, create, createDue, edited, NO_LIMIT, NOW, occurrenceOf, withCode } from './fixtures.ts';
-import { type OpenStore, openFor, openTeam } from './store-under-test.ts';
+import { type OpenStore, openFor, openInstances } from './store-under-test.ts';
 import { PAYLOADS, TEXTS } from './texts.ts';
 
 const every = (count: number) => Array.from({ length: count }, (_, index) => index);
@@ -123,7 +123,7 @@ export function createContract(open: OpenStore): void {
     });
 
     test('of many simultaneous creates no more than the limit are stored', async (t) => {
-      const { store, pick } = await openTeam(t, open);
+      const { store, pick } = await openInstances(t, open);
       const results = await Promise.all(every(40).map((n) => pick(n).create(alarmDue(NOW), { maxActive: 10 })));
       assert.equal(results.filter(({ result }) => result === 'created').length, 10);
       assert.equal((await store.list(ADA, { limit: 100 })).length, 10);
@@ -177,7 +177,7 @@ export function createContract(open: OpenStore): void {
     });
 
     test('of many simultaneous creates with one key exactly one is stored', async (t) => {
-      const { store, pick } = await openTeam(t, open);
+      const { store, pick } = await openInstances(t, open);
       const results = await Promise.all(
         every(50).map((n) => pick(n).create(alarmDue(NOW, { idempotencyKey: 'k' }), NO_LIMIT)),
       );

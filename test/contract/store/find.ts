@@ -26,14 +26,14 @@ export function findContract(open: OpenStore): void {
     test('finds a text in the label and in the message, newest first, A to Z case-insensitively', async (t) => {
       const { store } = await openFor(t, open);
       const label = await createDue(store, NOW, { label: 'The BACKUP of Monday', wakeMessage: 'look' });
-      const words = await createDue(store, NOW, { label: '', wakeMessage: 'Did the backup run?\nÄpfel' });
+      const byMessage = await createDue(store, NOW, { label: '', wakeMessage: 'Did the backup run?\nÄpfel' });
       await createDue(store, NOW, { label: 'plants', wakeMessage: 'water them' });
       await createDue(store, NOW, { owner: BOB, label: 'backup' });
-      const look = (text: string) => store.search(ADA, { text, limit: 10 });
-      assert.deepEqual(await look('Backup'), { found: [words, label], reached: undefined });
-      assert.deepEqual(ids((await look('Äpfel')).found), [words.alarm.id]);
-      assert.deepEqual(ids((await look('äpfel')).found), []);
-      for (const nothing of ['%', '\\', '303', '_', '.*']) assert.deepEqual(ids((await look(nothing)).found), []);
+      const search = (text: string) => store.search(ADA, { text, limit: 10 });
+      assert.deepEqual(await search('Backup'), { found: [byMessage, label], reached: undefined });
+      assert.deepEqual(ids((await search('Äpfel')).found), [byMessage.alarm.id]);
+      assert.deepEqual(ids((await search('äpfel')).found), []);
+      for (const nothing of ['%', '\\', '303', '_', '.*']) assert.deepEqual(ids((await search(nothing)).found), []);
       assert.deepEqual(await store.search(BOB, { text: 'Monday', limit: 10 }), { found: [], reached: undefined });
     });
 
@@ -54,10 +54,10 @@ export function findContract(open: OpenStore): void {
     test('examines a limited number of alarms per call', async (t) => {
       const { store } = await openFor(t, open);
       const { alarm } = await createDue(store, NOW, { label: 'the needle' });
-      const hay = Array.from({ length: SEARCH_STEP + 1 }, () => alarmDue(NOW, { label: 'hay' }));
-      await Promise.all(hay.map((one) => store.create(one, NO_LIMIT)));
+      const others = Array.from({ length: SEARCH_STEP + 1 }, () => alarmDue(NOW, { label: 'hay' }));
+      await Promise.all(others.map((one) => store.create(one, NO_LIMIT)));
       const first = await store.search(ADA, { text: 'needle', limit: 5 });
-      assert.deepEqual(first, { found: [], reached: hay[1]!.alarm.id });
+      assert.deepEqual(first, { found: [], reached: others[1]!.alarm.id });
       const next = await store.search(ADA, { text: 'needle', limit: 5, before: first.reached! });
       assert.deepEqual([ids(next.found), next.reached], [[alarm.id], undefined]);
     });

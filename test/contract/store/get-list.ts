@@ -67,9 +67,9 @@ export function listContract(open: OpenStore): void {
             .map(({ id }) => id)
             .reverse();
           const filter = { ...(status && { status }), ...(kind && { kind }) };
-          const got = await store.list(ADA, { ...filter, limit: 100 });
+          const listed = await store.list(ADA, { ...filter, limit: 100 });
           assert.deepEqual(
-            got.map(({ alarm }) => alarm.id),
+            listed.map(({ alarm }) => alarm.id),
             wanted,
             `${status} ${kind}`,
           );

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { NOW } from './fixtures.ts';
-import { type OpenStore, openFor, openTeam, together } from './store-under-test.ts';
+import { type OpenStore, openFor, openInstances, together } from './store-under-test.ts';
 
 const DID = 'did:matrix:ada:0123456789abcdef';
 const OTHER = 'did:matrix:bob:0123456789abcdef';
@@ -54,7 +54,7 @@ export function nonceContract(open: OpenStore): void {
     });
 
     test('of many simultaneous takers of one nonce, one gets it', async (t) => {
-      const { store, pick } = await openTeam(t, open);
+      const { store, pick } = await openInstances(t, open);
       await store.putNonce('n', DID, LATER, NOW);
       const taken = await Promise.all(Array.from({ length: 20 }, (_, n) => pick(n).takeNonce('n', DID, NOW)));
       assert.equal(taken.filter(Boolean).length, 1);

@@ -23,22 +23,22 @@ export function ownerContract(open: OpenStore): void {
       const claimed = await createClaimed(store, { idempotencyKey: 'k' });
       const { fireId } = claimed.occurrence;
       await store.complete([{ key: keyOf(claimed), attempt: attemptOf(claimed), settle: again(fireId, NOW) }]);
-      const [held] = await claim(store);
-      assert.ok(held);
-      const before = await everythingOf(store, ADA, held.alarm.id);
-      const foreign = { ...keyOf(held), owner: BOB };
+      const [leased] = await claim(store);
+      assert.ok(leased);
+      const before = await everythingOf(store, ADA, leased.alarm.id);
+      const foreign = { ...keyOf(leased), owner: BOB };
 
-      assert.equal(await store.get(BOB, held.alarm.id), undefined);
+      assert.equal(await store.get(BOB, leased.alarm.id), undefined);
       assert.equal(await store.findByKey(BOB, 'k'), undefined);
       assert.deepEqual(await store.list(BOB, { limit: 10 }), []);
-      assert.equal(await store.update(BOB, held.alarm.id, edited({ label: 'mine' })), undefined);
-      assert.deepEqual(await store.attempts(BOB, held.alarm.id, { limit: 10 }), []);
+      assert.equal(await store.update(BOB, leased.alarm.id, edited({ label: 'mine' })), undefined);
+      assert.deepEqual(await store.attempts(BOB, leased.alarm.id, { limit: 10 }), []);
       assert.deepEqual(await store.renew([foreign], NOW + 99_999), new Set());
-      const attempt = { ...attemptOf(held), owner: BOB };
-      assert.deepEqual(await store.complete([{ ...delivered(held), key: foreign, attempt }]), ['lost_lease']);
+      const attempt = { ...attemptOf(leased), owner: BOB };
+      assert.deepEqual(await store.complete([{ ...delivered(leased), key: foreign, attempt }]), ['lost_lease']);
 
-      assert.deepEqual(await everythingOf(store, ADA, held.alarm.id), before);
-      assert.deepEqual(await store.complete([delivered(held)]), ['applied']);
+      assert.deepEqual(await everythingOf(store, ADA, leased.alarm.id), before);
+      assert.deepEqual(await store.complete([delivered(leased)]), ['applied']);
     });
 
     test('is distinguished by every character of the owner', async (t) => {

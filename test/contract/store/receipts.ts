@@ -5,7 +5,7 @@ import type { AlarmStore, FireReceipts } from '../../../src/chronos/store/store.
 import { partsOfFireId } from '../../../src/wire/fire-id.ts';
 import type { TurnReport } from '../../../src/wire/receipt.ts';
 import { ADA, again, attemptOf, BOB, claim, createClaimed, createDue, delivered, keyOf, NOW } from './fixtures.ts';
-import { type OpenStore, openFor, openTeam } from './store-under-test.ts';
+import { type OpenStore, openFor, openInstances } from './store-under-test.ts';
 
 export const STARTED: TurnReport = {
   stage: 'turn_started',
@@ -132,7 +132,7 @@ export function receiptsContract(open: OpenStore): void {
     });
 
     test('of many simultaneous reports of one stage, one is the first', async (t) => {
-      const { store, pick } = await openTeam(t, open);
+      const { store, pick } = await openInstances(t, open);
       const claimed = await createClaimed(store);
       const fire = keyOf(claimed);
       const reports = Array.from({ length: 8 }, (_, n) => [{ ...STARTED, at: NOW + n }, FINISHED]);

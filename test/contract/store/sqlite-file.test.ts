@@ -140,18 +140,18 @@ test('the next process on the file may end earlier leases: the outcome is unknow
   const dead = open(path);
   await createDue(dead, NOW);
   await createDue(dead, NOW + 1, { owner: BOB });
-  const [held] = await claim(dead, { limit: 1 });
+  const [leased] = await claim(dead, { limit: 1 });
   await dead.close();
 
   const store = open(path);
   t.after(() => store.close());
   assert.equal(await store.endLeasesOfTheDead(NOW + 2), 1);
   assert.equal(await store.endLeasesOfTheDead(NOW + 3), 0);
-  const [attempt] = await store.attempts(ADA, held!.alarm.id, { limit: 2 });
+  const [attempt] = await store.attempts(ADA, leased!.alarm.id, { limit: 2 });
   assert.deepEqual([attempt?.outcome, attempt?.startedAt, attempt?.finishedAt], ['unknown', NOW, NOW + 2]);
-  assert.equal((await store.get(ADA, held!.alarm.id))?.alarm.failureCount, 1);
+  assert.equal((await store.get(ADA, leased!.alarm.id))?.alarm.failureCount, 1);
   assert.equal(await store.nextDueAt(new Set()), NOW);
-  assert.deepEqual(await store.complete([delivered(held!)]), ['lost_lease']);
+  assert.deepEqual(await store.complete([delivered(leased!)]), ['lost_lease']);
   const claims = await claim(store, { now: NOW + 2 });
   assert.deepEqual(
     claims.map(({ occurrence }) => occurrence.attempt),

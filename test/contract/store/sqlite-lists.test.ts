@@ -46,7 +46,7 @@ test('many alarms of one owner, and few beside many of another, are listed in du
     Array.from({ length: 1100 }, (_, at) => createDue(store, NOW + ((at * 7919) % 1100) * 1000)),
   );
   const few = await Promise.all([5, 3, 4, 3].map((at) => createDue(store, NOW + at * 100_000, { owner: BOB })));
-  const walk = async (owner: string, limit: number) => {
+  const listAll = async (owner: string, limit: number) => {
     const ids: string[] = [];
     let after: { dueAt: number; alarmId: string } | undefined;
     for (;;) {
@@ -62,6 +62,6 @@ test('many alarms of one owner, and few beside many of another, are listed in du
       .map(({ alarm, occurrences }) => ({ id: alarm.id, due: occurrences[0]!.dueAt! }))
       .sort((one, other) => one.due - other.due || (one.id < other.id ? -1 : 1))
       .map(({ id }) => id);
-  assert.deepEqual(await walk(ADA, 300), inOrder(many));
-  for (const limit of [1, 3, 100]) assert.deepEqual(await walk(BOB, limit), inOrder(few));
+  assert.deepEqual(await listAll(ADA, 300), inOrder(many));
+  for (const limit of [1, 3, 100]) assert.deepEqual(await listAll(BOB, limit), inOrder(few));
 });

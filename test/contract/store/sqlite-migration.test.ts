@@ -62,9 +62,9 @@ test('a file of schema 8 gives the same answers for every alarm, leases included
   assert.equal(await store.nextDueAt(new Set()), kept.nextDue);
   assert.equal(await store.countDue({ now: NOW + 5000, atMost: 100 }), kept.countDue);
   const { owner } = labelled('fired').alarm;
-  const rang = await store.list(owner, { status: 'fired', limit: 10 });
+  const firedAlarms = await store.list(owner, { status: 'fired', limit: 10 });
   assert.deepEqual(
-    rang.map(({ alarm }) => alarm.label),
+    firedAlarms.map(({ alarm }) => alarm.label),
     ['fired'],
   );
   const keyed = await store.findByKey(owner, 'k1');
@@ -78,8 +78,8 @@ test('the holder of a lease in it may still end it', async (t) => {
   const store = open(makeFile(t));
   t.after(() => store.close());
   const { alarm, occurrences } = labelled('leased');
-  const held = { alarm, occurrence: occurrences[0]! };
-  const completion = { key: keyOf(held), attempt: attemptOf(held), settle: rung(held.occurrence.fireId) };
+  const leased = { alarm, occurrence: occurrences[0]! };
+  const completion = { key: keyOf(leased), attempt: attemptOf(leased), settle: rung(leased.occurrence.fireId) };
   assert.deepEqual(await store.complete([completion]), ['applied']);
   assert.equal((await store.get(alarm.owner, alarm.id))?.alarm.status, 'fired');
 });

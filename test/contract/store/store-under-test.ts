@@ -33,7 +33,7 @@ export function together({ inBucketOf }: StoreUnderTest, count: number, name = '
  * Opens as many instances on the same data as the store allows, at most two: a rule for simultaneous calls must hold on
  * any instance. `pick(n)` distributes calls over them.
  */
-export async function openTeam(context: TestContext, open: OpenStore) {
+export async function openInstances(context: TestContext, open: OpenStore) {
   const underTest = await openFor(context, open);
   const second = await underTest.openSecond?.();
   const instances = second ? [underTest.store, second] : [underTest.store];

@@ -18,7 +18,7 @@ import {
   triggered,
   withCode,
 } from './fixtures.ts';
-import { type OpenStore, openFor, openTeam } from './store-under-test.ts';
+import { type OpenStore, openFor, openInstances } from './store-under-test.ts';
 
 /** Another value for everything that a transition may change. */
 const CHANGES: Omit<Alarm, 'id' | 'owner' | 'kind' | 'idempotencyKey' | 'createdAt'> = {
@@ -183,7 +183,7 @@ export function updateContract(open: OpenStore): void {
     });
 
     test('loses none of many simultaneous updates', async (t) => {
-      const { store, pick } = await openTeam(t, open);
+      const { store, pick } = await openInstances(t, open);
       const { alarm } = await createDue(store, NOW);
       const count: Transition = (state) => ({
         ...state,
@@ -194,7 +194,7 @@ export function updateContract(open: OpenStore): void {
     });
 
     test('of simultaneous operations, a refused one does not affect the others', async (t) => {
-      const { store, pick } = await openTeam(t, open);
+      const { store, pick } = await openInstances(t, open);
       const states = await Promise.all(Array.from({ length: 10 }, () => createDue(store, NOW)));
       const results = await Promise.allSettled(
         states.map(({ alarm }, n) =>

@@ -50,7 +50,7 @@ export async function signedAnswer(
   user: string,
   intentId: string,
   nodeId: string,
-  said: Partial<GateAnswer> = {},
+  changes: Partial<GateAnswer> = {},
 ): Promise<GateAnswer> {
   await enrolled(url, user);
   const response = await fetch(`${url}/intents/${intentId}/gates`, {
@@ -59,5 +59,5 @@ export async function signedAnswer(
   const { data } = (await response.json()) as { data?: { pending: AskedGate[] } };
   const gate = data?.pending.find(({ node_id }) => node_id === nodeId);
   const imagined = { node_id: nodeId, call: { call_sha256: NOTHING }, displayed_sha256: NOTHING };
-  return APPROVER.answer(intentId, gate ?? imagined, said);
+  return APPROVER.answer(intentId, gate ?? imagined, changes);
 }

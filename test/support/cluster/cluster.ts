@@ -82,12 +82,12 @@ export class House {
 
   /** Starts everything and registers the users' machines. */
   static async open(plan: HousePlan): Promise<House> {
-    const house = new House(plan);
+    const cluster = new House(plan);
     try {
-      await house.#open();
-      return house;
+      await cluster.#open();
+      return cluster;
     } catch (error) {
-      await house.close();
+      await cluster.close();
       throw error;
     }
   }

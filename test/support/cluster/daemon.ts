@@ -106,8 +106,8 @@ export class Daemon {
   async #signal(signal: NodeJS.Signals): Promise<void> {
     const child = this.#child;
     if (!child || !this.running) return;
-    const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+    const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
     child.kill(signal);
-    await gone;
+    await exited;
   }
 }

@@ -78,15 +78,15 @@ export class HouseDatabase {
    */
   async failOver(afterMs: number): Promise<number> {
     const lost = this.#primary;
-    const heir = this.#standby!;
+    const promoted = this.#standby!;
     this.#standby = undefined;
     await lost.kill();
     await pause(afterMs);
-    await promote(heir);
-    this.#primary = heir;
+    await promote(promoted);
+    this.#primary = promoted;
     // A commit waits for a synchronous standby; the new primary has none yet.
-    await heir.run('ALTER SYSTEM RESET synchronous_standby_names');
-    await heir.run('SELECT pg_reload_conf()');
+    await promoted.run('ALTER SYSTEM RESET synchronous_standby_names');
+    await promoted.run('SELECT pg_reload_conf()');
     const promotedAt = Date.now();
     await lost.remove();
     this.#vacantPort = lost.port;

@@ -24,7 +24,7 @@ export async function readNeo<T>(
     },
     stdio: ['ignore', 'ignore', 'inherit'],
   });
-  const gone = new Promise((resolve) => child.once('exit', resolve));
+  const exited = new Promise((resolve) => child.once('exit', resolve));
   const url = `http://127.0.0.1:${port}`;
   try {
     const ready = () =>
@@ -39,6 +39,6 @@ export async function readNeo<T>(
     });
   } finally {
     child.kill('SIGTERM');
-    await gone;
+    await exited;
   }
 }

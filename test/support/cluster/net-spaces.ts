@@ -9,8 +9,8 @@ const NETS = { cluster: '198.18', clients: '198.19' } as const;
 const LETTERS = { cluster: 'c', clients: 'u' } as const;
 export type Net = keyof typeof NETS;
 
-const ip = (...words: string[]) => execFileSync('ip', words, { stdio: ['ignore', 'ignore', 'pipe'] });
-const quietly = (...words: string[]) => spawnSync('ip', words, { stdio: 'ignore' });
+const ip = (...args: string[]) => execFileSync('ip', args, { stdio: ['ignore', 'ignore', 'pipe'] });
+const quietly = (...args: string[]) => spawnSync('ip', args, { stdio: 'ignore' });
 
 /** Why namespaces are not available here, and the remedy; or nothing. */
 export function noNetSpaces(): string | undefined {

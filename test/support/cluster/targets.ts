@@ -12,7 +12,7 @@ import { type ChatRequest, chatRequestSchema, RAW_WAKE_FIELDS } from '../../../s
 import type { ReceiverRecorder } from '../../fault/checker/journal.ts';
 import { pause } from './processes.ts';
 
-export type Manner =
+export type TargetBehavior =
   /** Accepts after this many milliseconds. */
   | { kind: 'accept'; afterMs: () => number }
   /** Never answers. */
@@ -24,7 +24,7 @@ export type Manner =
  * The normal behaviour of an agent's daemon: fast, sometimes slow. Turns in progress at a fault are the interesting
  * case.
  */
-export const USUAL: Manner = {
+export const USUAL: TargetBehavior = {
   kind: 'accept',
   afterMs: () => (Math.random() < 0.7 ? 20 * Math.random() : 500 * Math.random()),
 };
@@ -45,7 +45,7 @@ export class Targets {
   readonly early: string[] = [];
   readonly #server: Server;
   readonly #plan: TargetsPlan;
-  readonly #manners = new Map<string, Manner>();
+  readonly #manners = new Map<string, TargetBehavior>();
   readonly #known = new Set<string>();
 
   private constructor(server: Server, port: number, plan: TargetsPlan) {
@@ -66,8 +66,8 @@ export class Targets {
   }
 
   /** Sets the behaviour of a user's daemon from now on. */
-  set(user: string, manner: Manner): void {
-    this.#manners.set(user, manner);
+  set(user: string, behavior: TargetBehavior): void {
+    this.#manners.set(user, behavior);
   }
 
   async close(): Promise<void> {
@@ -79,16 +79,16 @@ export class Targets {
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const [, user = '', route] = request.url!.split('/');
-    const manner = this.#manners.get(user);
-    if (!manner) return refuse(response, new ReveilleError('not_found', `there is no user ${user}`));
+    const behavior = this.#manners.get(user);
+    if (!behavior) return refuse(response, new ReveilleError('not_found', `there is no user ${user}`));
     if (route === 'healthz') return accept(response, 200, { status: 'ok', busy: false, queued: 0 });
     const arrivedAt = this.#plan.now();
     const text = (await buffer(request)).toString('utf8');
     const wake = chatRequestSchema.parse(parseJsonObject(text, RAW_WAKE_FIELDS));
-    await this.#take(user, manner, wake, arrivedAt, response);
+    await this.#take(user, behavior, wake, arrivedAt, response);
   }
 
-  async #take(user: string, manner: Manner, wake: ChatRequest, arrivedAt: number, response: ServerResponse) {
+  async #take(user: string, behavior: TargetBehavior, wake: ChatRequest, arrivedAt: number, response: ServerResponse) {
     const fireId = wake.fire_id!;
     const arrival = {
       fireId,
@@ -104,12 +104,12 @@ export class Targets {
     // A clock that jumped back during the request does not make it early.
     const aheadMs = wake.scheduled_for! - this.#plan.latestWithin(ON_ITS_WAY_MS);
     if (aheadMs > 0) this.early.push(`${fireId} reached ${user} ${aheadMs} ms before it was due`);
-    if (manner.kind === 'hang') return;
-    if (manner.kind === 'fail') {
+    if (behavior.kind === 'hang') return;
+    if (behavior.kind === 'fail') {
       answered(500, this.#plan.now());
       return refuse(response, new ReveilleError('internal', 'this daemon fails on purpose'));
     }
-    await pause(manner.afterMs());
+    await pause(behavior.afterMs());
     const deduped = this.#known.has(fireId);
     this.#known.add(fireId);
     const now = this.#plan.now();

@@ -18,11 +18,11 @@ export function findFaketime(): string | undefined {
 }
 
 /** From `realAt` on the clock shows `offsetMs` more than the machine's. */
-type Stretch = { realAt: number; offsetMs: number };
+type ClockInterval = { realAt: number; offsetMs: number };
 
 export class WallClock {
   readonly #file: string;
-  readonly #stretches: Stretch[] = [{ realAt: Number.NEGATIVE_INFINITY, offsetMs: 0 }];
+  readonly #stretches: ClockInterval[] = [{ realAt: Number.NEGATIVE_INFINITY, offsetMs: 0 }];
 
   readonly #machineNow: () => number;
 
@@ -68,11 +68,11 @@ export class WallClock {
   /** The machine's time at which this clock showed a past instant. */
   whenShown(instant: number): number {
     const now = this.#machineNow();
-    const stretch = this.#stretches.findLast(({ realAt, offsetMs }, index) => {
+    const interval = this.#stretches.findLast(({ realAt, offsetMs }, index) => {
       const until = this.#stretches[index + 1]?.realAt ?? now;
       return instant - offsetMs >= realAt && instant - offsetMs <= until;
     });
-    return instant - (stretch?.offsetMs ?? 0);
+    return instant - (interval?.offsetMs ?? 0);
   }
 
   /** The machine's time, from a moment on, at which this clock first showed an instant or a later one. */

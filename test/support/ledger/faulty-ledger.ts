@@ -58,9 +58,9 @@ createInterface({ input: ledger.stdout! }).on('line', (line) => {
   const fault = method === undefined && id !== undefined ? awaited.get(id) : undefined;
   if (fault === 'die-after') die();
   if (fault === 'mute') return;
-  const [word, milliseconds] = (fault ?? 'ok').split(' ');
-  if (word === 'slow') setTimeout(() => toClient(line), Number(milliseconds));
-  else if (word === 'garble') toClient(JSON.stringify({ jsonrpc: '2.0', id, result: { content: 'no list' } }));
+  const [kind, milliseconds] = (fault ?? 'ok').split(' ');
+  if (kind === 'slow') setTimeout(() => toClient(line), Number(milliseconds));
+  else if (kind === 'garble') toClient(JSON.stringify({ jsonrpc: '2.0', id, result: { content: 'no list' } }));
   else toClient(line);
 });
 

@@ -149,10 +149,10 @@ listen postgres\n  bind 127.0.0.1:${port}\n  option httpchk GET /primary\n  http
     return `postgres://postgres:${PASSWORD}@127.0.0.1:${port}/${DATABASE}`;
   }
 
-  #run(name: string, program: string, words: string[], space?: string): ChildProcess {
+  #run(name: string, program: string, args: string[], space?: string): ChildProcess {
     const log = openSync(join(this.#folder, `${name}.log`), 'a');
     const { uid, gid } = this.#account;
-    const as = ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', program, ...words];
+    const as = ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', program, ...args];
     const whole = space === undefined ? as : ['ip', 'netns', 'exec', space, ...as];
     return spawn(whole[0]!, whole.slice(1), {
       cwd: this.#folder,
@@ -188,8 +188,8 @@ listen postgres\n  bind 127.0.0.1:${port}\n  option httpchk GET /primary\n  http
   async leaderBut(other: number | undefined): Promise<number | undefined> {
     for (let n = 0; n < NODES; n++) {
       if (n === other) continue;
-      const said = await this.#says(n, '/primary').catch(() => undefined);
-      if (said?.status === 200) return n;
+      const reported = await this.#says(n, '/primary').catch(() => undefined);
+      if (reported?.status === 200) return n;
     }
     return undefined;
   }
@@ -236,10 +236,10 @@ listen postgres\n  bind 127.0.0.1:${port}\n  option httpchk GET /primary\n  http
   /** Kills every process of a node with `kill -9`; resolves when they have ended. {@link revive} starts it again. */
   async kill(n: number): Promise<void> {
     const patroni = this.#patronis[n];
-    const gone =
+    const ended =
       patroni && patroni.exitCode === null && patroni.signalCode === null ? once(patroni, 'exit') : undefined;
     signal(this.#processesOf(n), 'SIGKILL');
-    await gone;
+    await ended;
   }
 
   revive(n: number): void {

@@ -205,7 +205,7 @@ export class PostgresServer {
   }
 }
 
-export type PostgresPlace = {
+export type PostgresOptions = {
   /** The parent of its folder; by default beside the shared cluster of a run, or in the temporary folder. */
   parent?: string;
   /** Additional arguments of `initdb`. */
@@ -254,7 +254,7 @@ async function makeCluster(
 /** Makes and starts a server. It listens on 127.0.0.1 only and keeps acknowledged data, as a real one does. */
 export async function startPostgres(
   settings: Record<string, string> = {},
-  { parent, initdb = [], programs }: PostgresPlace = {},
+  { parent, initdb = [], programs }: PostgresOptions = {},
 ): Promise<PostgresServer> {
   const binaries = { ...(await findBinaries()), ...programs };
   const folder = makeFolder('reveille-postgres-', binaries.account, parent);

@@ -2,10 +2,10 @@
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { type LinkMode, loses, type Way } from './link-mode.ts';
+import { type Direction, type LinkMode, loses } from './link-mode.ts';
 
 export type FlowOptions = {
-  way: Way;
+  way: Direction;
   from: Socket;
   to: Socket;
   mode: () => LinkMode;

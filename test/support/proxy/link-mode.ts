@@ -1,7 +1,7 @@
 /** The faults that a network link can have. */
 
 /** The direction of bytes: from the connecting client towards the server, or back. */
-export type Way = 'there' | 'back';
+export type Direction = 'there' | 'back';
 
 export type LinkMode =
   | { kind: 'pass' }
@@ -15,14 +15,14 @@ export type LinkMode =
    * One direction is dead. `there`: requests are lost. `back`: requests arrive, answers are lost. `peer`: the server
    * disappears without notice; its connections are reset, and the client notices nothing.
    */
-  | { kind: 'half-open'; dead: Way | 'peer' }
+  | { kind: 'half-open'; dead: Direction | 'peer' }
   /** Every connection is reset (RST), new ones as soon as they are made. */
   | { kind: 'reset' };
 
 export const PASS: LinkMode = { kind: 'pass' };
 
 /** Whether a link in this mode loses data in this direction. */
-export function loses(mode: LinkMode, way: Way): boolean {
+export function loses(mode: LinkMode, way: Direction): boolean {
   if (mode.kind === 'half-open') return mode.dead === 'peer' || mode.dead === way;
   return mode.kind === 'drop';
 }

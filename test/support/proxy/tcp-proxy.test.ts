@@ -41,7 +41,7 @@ class End {
   }
 }
 
-type Scene = {
+type TestProxy = {
   proxy: TcpProxy;
   /** Connects through the proxy; returns both ends. */
   join: () => Promise<{ client: End; server: End }>;
@@ -49,7 +49,7 @@ type Scene = {
   knock: () => End;
 };
 
-async function open(t: TestContext): Promise<Scene> {
+async function open(t: TestContext): Promise<TestProxy> {
   const arrivals: End[] = [];
   const listener = createServer({ allowHalfOpen: true }, (socket) => arrivals.push(new End(socket)));
   listener.listen(0, '127.0.0.1');
@@ -63,20 +63,20 @@ async function open(t: TestContext): Promise<Scene> {
     await proxy.close();
     await new Promise((resolve) => listener.close(resolve));
   });
-  const knock = () => {
+  const connectToProxy = () => {
     const client = new End(connect({ port: proxy.port, host: '127.0.0.1', allowHalfOpen: true }));
     ends.push(client);
     return client;
   };
   const join = async () => {
     const arrival = once(listener, 'connection');
-    const client = knock();
+    const client = connectToProxy();
     await arrival;
     const server = arrivals.at(-1);
     assert.ok(server);
     return { client, server };
   };
-  return { proxy, join, knock };
+  return { proxy, join, knock: connectToProxy };
 }
 
 /** Resolves when the proxy has dropped so many bytes in total. */
@@ -151,13 +151,13 @@ test('a stalled link delays all data, closing included, and loses nothing', asyn
 });
 
 test('a dropping link leaves connections open; they stay silent when it passes again, and new ones work', async (t) => {
-  const { proxy, join, knock } = await open(t);
+  const { proxy, join, knock: connectToProxy } = await open(t);
   const { client, server } = await join();
   proxy.set({ kind: 'drop' });
   client.say('lost');
   server.say('gone');
   await lost(proxy, 8);
-  const nowhere = knock();
+  const nowhere = connectToProxy();
   nowhere.say('anybody?');
   await lost(proxy, 16);
 
@@ -172,18 +172,18 @@ test('a dropping link leaves connections open; they stay silent when it passes a
 });
 
 test('an end that closes while the link drops is noticed when the link passes again', async (t) => {
-  for (const goes of ['client', 'server'] as const) {
+  for (const closing of ['client', 'server'] as const) {
     for (const how of ['end', 'resetAndDestroy'] as const) {
       const { proxy, join } = await open(t);
       const ends = await join();
-      const stays = goes === 'client' ? ends.server : ends.client;
+      const stays = closing === 'client' ? ends.server : ends.client;
       proxy.set({ kind: 'drop' });
-      ends[goes].say('last words');
+      ends[closing].say('last words');
       await lost(proxy, 10);
-      ends[goes].socket[how]();
+      ends[closing].socket[how]();
       // A pause without data: the other end must receive nothing.
       await new Promise((resolve) => setTimeout(resolve, 20));
-      assert.equal(stays.socket.closed || stays.socket.readableEnded, false, `${goes} ${how}`);
+      assert.equal(stays.socket.closed || stays.socket.readableEnded, false, `${closing} ${how}`);
       proxy.set({ kind: 'pass' });
       await stays.closes();
       assert.equal(stays.error?.code, 'ECONNRESET');
@@ -205,30 +205,30 @@ test("when one end closes a silent connection after the link's repair, the other
 });
 
 test('a half-open link carries one direction only', async (t) => {
-  const ways: [LinkMode, heardByServer: string, heardByClient: string][] = [
+  const directions: [LinkMode, heardByServer: string, heardByClient: string][] = [
     [{ kind: 'half-open', dead: 'there' }, '', 'answer'],
     [{ kind: 'half-open', dead: 'back' }, 'request', ''],
   ];
-  for (const [mode, heardByServer, heardByClient] of ways) {
+  for (const [mode, serverText, clientText] of directions) {
     const { proxy, join } = await open(t);
     const { client, server } = await join();
     proxy.set(mode);
     client.say('request');
     server.say('answer');
-    await Promise.all([server.hears(heardByServer), client.hears(heardByClient)]);
-    await lost(proxy, 'requestanswer'.length - heardByServer.length - heardByClient.length);
+    await Promise.all([server.hears(serverText), client.hears(clientText)]);
+    await lost(proxy, 'requestanswer'.length - serverText.length - clientText.length);
     assert.deepEqual([client.socket.closed, server.socket.closed], [false, false]);
   }
 });
 
 test("when the peer has disappeared without notice, only the server's connection is reset", async (t) => {
-  const { proxy, join, knock } = await open(t);
+  const { proxy, join, knock: connectToProxy } = await open(t);
   const { client, server } = await join();
   proxy.set({ kind: 'half-open', dead: 'peer' });
   await server.ends();
   client.say('are you there?');
   await lost(proxy, 14);
-  const another = knock();
+  const another = connectToProxy();
   another.say('hello');
   await lost(proxy, 19);
   assert.deepEqual([client.socket.closed, client.socket.readableEnded, another.socket.closed], [false, false, false]);
@@ -239,12 +239,12 @@ test("when the peer has disappeared without notice, only the server's connection
 });
 
 test('a resetting link resets open and new connections', async (t) => {
-  const { proxy, join, knock } = await open(t);
+  const { proxy, join, knock: connectToProxy } = await open(t);
   const { client, server } = await join();
   proxy.set({ kind: 'reset' });
   await Promise.all([client.closes(), server.closes()]);
   assert.deepEqual([client.error?.code, server.error?.code], ['ECONNRESET', 'ECONNRESET']);
-  const another = knock();
+  const another = connectToProxy();
   await another.closes();
   proxy.set({ kind: 'pass' });
   const fresh = await join();

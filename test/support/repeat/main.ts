@@ -11,7 +11,7 @@ import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { NODE_WORDS, processesOf, suitesOf, type TestProcess } from '../suites.ts';
+import { NODE_ARGS, processesOf, suitesOf, type TestProcess } from '../suites.ts';
 
 const MARK = new URL('./mark.ts', import.meta.url).href;
 /** Maximum time of one run of one process. */
@@ -64,8 +64,8 @@ function runOnce(tally: Tally, mark: string | undefined): Promise<void> {
   const { name, file } = tally;
   const number = ++tally.runs;
   const started = performance.now();
-  const words = [...NODE_WORDS, ...(mark === undefined ? [] : ['--import', MARK]), file];
-  const child = spawn(process.execPath, words, {
+  const args = [...NODE_ARGS, ...(mark === undefined ? [] : ['--import', MARK]), file];
+  const child = spawn(process.execPath, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: RUN_MS,
     env: { ...process.env, ...(mark === undefined ? {} : { REVEILLE_REPEAT_MARK: mark }) },
@@ -96,10 +96,10 @@ function runOnce(tally: Tally, mark: string | undefined): Promise<void> {
 async function inParallel(work: readonly (() => Promise<void>)[], what: string): Promise<void> {
   let next = 0;
   const report = setInterval(() => console.log(`  ${what}: ${next} of ${work.length} runs`), 30_000);
-  const hand = async () => {
+  const worker = async () => {
     for (let mine = next++; mine < work.length; mine = next++) await work[mine]!();
   };
-  await Promise.all(Array.from({ length: jobs }, hand));
+  await Promise.all(Array.from({ length: jobs }, worker));
   clearInterval(report);
 }
 

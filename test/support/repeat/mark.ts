@@ -14,9 +14,9 @@ delete process.env.REVEILLE_REPEAT_MARK;
 if (file !== undefined) {
   const mark = (what: string) => appendFileSync(file, `${what}\n`);
   const { listen } = net.Server.prototype;
-  net.Server.prototype.listen = function (this: net.Server, ...words: unknown[]) {
+  net.Server.prototype.listen = function (this: net.Server, ...args: unknown[]) {
     mark('listens');
-    return (listen as (...words: unknown[]) => net.Server).apply(this, words);
+    return (listen as (...args: unknown[]) => net.Server).apply(this, args);
   } as typeof listen;
   const { spawn } = childProcess.ChildProcess.prototype as unknown as { spawn(options: unknown): unknown };
   Object.assign(childProcess.ChildProcess.prototype, {

@@ -70,9 +70,9 @@ function resultOf(
   if (method === 'ping') return '{}';
   if (method !== 'tools/call') return undefined;
   const made = answer(params.name!, params.arguments ?? {});
-  const said = (words: string) => `[{"type":"text","text":${JSON.stringify(words)}}]`;
-  if (made === undefined) return `{"content":${said('this request is closed')},"isError":true}`;
-  return `{"content":${said(made)},"structuredContent":${made}}`;
+  const contentOf = (content: string) => `[{"type":"text","text":${JSON.stringify(content)}}]`;
+  if (made === undefined) return `{"content":${contentOf('this request is closed')},"isError":true}`;
+  return `{"content":${contentOf(made)},"structuredContent":${made}}`;
 }
 
 if (import.meta.main) {

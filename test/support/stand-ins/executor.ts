@@ -29,7 +29,7 @@ import { parseOrThrow } from '../../../src/wire/validate.ts';
 export type ScriptedGate = { nodeId: string; question: string; tool: string; args: string; options?: string[] };
 
 /** The outcome of a task. */
-export type Course = {
+export type ScriptedOutcome = {
   gates?: ScriptedGate[];
   /** JSON source text. */
   result?: string;
@@ -50,7 +50,7 @@ export type Intent = {
   readonly origin: 'chronos' | 'person';
   readonly conversationId: string | undefined;
   readonly context: readonly ContextPiece[];
-  readonly course: Course;
+  readonly course: ScriptedOutcome;
   status: IntentStatus;
   pending: ScriptedGate[];
   /** Every accepted answer. */
@@ -69,7 +69,7 @@ export type StandInExecutor = {
   /** `METHOD /path` of every request, in the order of arrival. */
   readonly seen: string[];
   /** Decides the outcome of a task; by default completes it with `"done"`. */
-  course: (prose: string) => Course;
+  course: (prose: string) => ScriptedOutcome;
   /** Handles a request differently from an executor; `true` when it did. */
   misbehave: Misbehaviour | undefined;
   /** Whether events are sent. */
@@ -103,13 +103,13 @@ const callSha256 = ({ tool, args }: ScriptedGate) => sha256(`${tool}\n${args}`);
 export const PERSON = testApprover();
 
 /** The signed text of that person's answer to a gate. */
-export function signedTo(gate: ScriptedGate, said: Partial<GateAnswer> = {}, intentId = 'intent-1'): GateAnswer {
+export function signedTo(gate: ScriptedGate, changes: Partial<GateAnswer> = {}, intentId = 'intent-1'): GateAnswer {
   const asked = {
     node_id: gate.nodeId,
     call: { call_sha256: callSha256(gate) },
     displayed_sha256: sha256(gate.question),
   };
-  return PERSON.answer(intentId, asked, said);
+  return PERSON.answer(intentId, asked, changes);
 }
 
 async function bodyOf(request: IncomingMessage): Promise<string> {
@@ -127,7 +127,7 @@ export async function startStandInExecutor(token = 'stand-in-executor-token'): P
   let port = 0;
   let made = 0;
 
-  function tell(intent: Intent, event: (typeof INTENT_EVENTS)[number]): void {
+  function notify(intent: Intent, event: (typeof INTENT_EVENTS)[number]): void {
     if (!executor.telling) return;
     for (const [stream, id] of streams) {
       if (id === intent.id) stream.write(`event: ${event}\ndata: ${JSON.stringify({ intent_id: id })}\n\n`);
@@ -136,7 +136,7 @@ export async function startStandInExecutor(token = 'stand-in-executor-token'): P
 
   function end(intent: Intent, status: IntentStatus): void {
     intent.status = status;
-    tell(intent, status === 'completed' ? 'intent.attest' : status === 'cancelled' ? 'intent.cancel' : 'intent.fail');
+    notify(intent, status === 'completed' ? 'intent.attest' : status === 'cancelled' ? 'intent.cancel' : 'intent.fail');
   }
 
   /** Continues from the current state of an intent. */
@@ -149,7 +149,7 @@ export async function startStandInExecutor(token = 'stand-in-executor-token'): P
     }
     if (intent.pending.length > 0) {
       intent.status = 'awaiting_approval';
-      tell(intent, 'gate.invoked');
+      notify(intent, 'gate.invoked');
       return;
     }
     intent.status = 'executing';

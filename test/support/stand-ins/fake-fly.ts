@@ -82,12 +82,12 @@ export async function startFakeFly({ clock, app, machineId, token }: FakeFlyOpti
 
   const enter = (state: string) => {
     machine.state = state;
-    for (const look of [...waiting]) look();
+    for (const check of [...waiting]) check();
   };
   const settle = async () => {
-    const going = transition;
+    const current = transition;
     transition = undefined;
-    await going?.();
+    await current?.();
   };
   /** Enters a transitional state, and its final state soon or on request. */
   const pass = async (through: string, arrive: () => Promise<void>) => {
@@ -164,19 +164,19 @@ export async function startFakeFly({ clock, app, machineId, token }: FakeFlyOpti
       );
     const done = (status: number, body: object) => {
       cancel();
-      waiting.delete(look);
+      waiting.delete(check);
       sendJson(response, status, body);
     };
-    const look = () => {
+    const check = () => {
       if (machine.state === wanted) done(200, { ok: true });
     };
     const late = { error: `deadline_exceeded: machine did not reach ${wanted} within ${seconds}s` };
     const cancel = clock.after(seconds * 1000, () => done(408, late));
     response.once('close', () => {
       cancel();
-      waiting.delete(look);
+      waiting.delete(check);
     });
-    waiting.add(look);
+    waiting.add(check);
   };
 
   const handle = ({ action, url, headers, method }: SeenRequest, response: ServerResponse): void | Promise<void> => {

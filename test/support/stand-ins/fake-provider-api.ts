@@ -66,7 +66,7 @@ function withoutAnswer(request: IncomingMessage, response: ServerResponse): Serv
 export async function startFakeProviderApi(options: FakeProviderApiOptions): Promise<FakeProviderApi> {
   const seen: SeenRequest[] = [];
   const planned: { action: string; how: Misbehaviour }[] = [];
-  const held = new Map<string, Promise<void>>();
+  const delayed = new Map<string, Promise<void>>();
   const matches = (pattern: string, action: string) => pattern === '*' || pattern === action;
 
   const server = createServer(async (request, response) => {
@@ -75,7 +75,7 @@ export async function startFakeProviderApi(options: FakeProviderApiOptions): Pro
     const method = request.method ?? '';
     const one = { action: options.actionOf(method, url.pathname), method, url, headers: request.headers };
     seen.push(one);
-    for (const [pattern, released] of held) if (matches(pattern, one.action)) await released;
+    for (const [pattern, released] of delayed) if (matches(pattern, one.action)) await released;
     const at = planned.findIndex(({ action }) => matches(action, one.action));
     const [plan] = at < 0 ? [] : planned.splice(at, 1);
     if (plan?.how === 'lost') await options.handle(one, withoutAnswer(request, response));
@@ -94,9 +94,9 @@ export async function startFakeProviderApi(options: FakeProviderApiOptions): Pro
     },
     hold(action) {
       const { promise, resolve } = Promise.withResolvers<void>();
-      held.set(action, promise);
+      delayed.set(action, promise);
       return () => {
-        held.delete(action);
+        delayed.delete(action);
         resolve();
       };
     },

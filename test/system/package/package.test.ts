@@ -222,7 +222,7 @@ test('on an older Node it says in one sentence which one it needs, before anythi
 
 test('the end-to-end walk of an alarm holds for the installed package', async () => {
   const { env, program } = installed;
-  const walk = join(ROOT, 'test', 'end-to-end', 'alarm-walk.test.ts');
+  const walk = join(ROOT, 'test', 'end-to-end', 'alarm-path.test.ts');
   await run(process.execPath, ['--test-reporter=dot', walk], { env: { ...env, REVEILLE_TEST_PROGRAM: program } });
 });
 

@@ -50,9 +50,9 @@ after(async () => {
 
 async function stopUp(): Promise<void> {
   if (up.exitCode !== null || up.signalCode !== null) return;
-  const gone = new Promise((resolve) => up.once('exit', resolve));
+  const exited = new Promise((resolve) => up.once('exit', resolve));
   up.kill('SIGTERM');
-  await gone;
+  await exited;
 }
 
 function neoRuns(): boolean {
@@ -83,11 +83,11 @@ test('an alarm that an ended agent set over MCP arrives byte for byte in one tur
   const early = neoRuns() && Date.now() < Math.min(firstDueAt, Date.parse(next_fire_at));
   assert.equal(early, false, 'Neo must not exist before an alarm fires');
 
-  await eventually('it rang', () => rings.some((ring) => ring.alarm_id === id));
-  const ring = rings.find((one) => one.alarm_id === id)!;
-  assert.equal(ring.conversation_id, 'the-conversation-it-left');
-  assert.ok((ring.lateness_ms as number) >= 0, 'the alarm fired early');
-  assert.equal(typeof ring.reply, 'string');
+  await eventually('it has fired', () => rings.some((fire) => fire.alarm_id === id));
+  const fire = rings.find((one) => one.alarm_id === id)!;
+  assert.equal(fire.conversation_id, 'the-conversation-it-left');
+  assert.ok((fire.lateness_ms as number) >= 0, 'the alarm fired early');
+  assert.equal(typeof fire.reply, 'string');
 });
 
 test('a payload with every trap of JSON arrives as the text that was sent', async (t) => {
@@ -106,7 +106,7 @@ test('a payload with every trap of JSON arrives as the text that was sent', asyn
   await eventually('the call is answered', () => answers.some((answer) => answer.id === 2));
   server.stdin.end();
   const { result } = answers.find((answer) => answer.id === 2) as { result: { structuredContent: { id: string } } };
-  await eventually('it rang', () => rings.some((ring) => ring.alarm_id === result.structuredContent.id));
+  await eventually('it has fired', () => rings.some((fire) => fire.alarm_id === result.structuredContent.id));
 });
 
 test('Neo stores the text that was sent, and has one turn for each alarm', async () => {

@@ -22,13 +22,13 @@ import { atEnd, temporaryFolder } from '../support/temporary.ts';
 const TRANSPORT = 'transport-token-of-the-tests';
 export const USER = 'alice';
 
-export type ReceiptHouse = Awaited<ReturnType<typeof openReceiptHouse>>;
+export type ChronosdWithRouter = Awaited<ReturnType<typeof openChronosdWithRouter>>;
 
 /**
  * @param environment of the router; processes get the allow-listed part
  * @param settings additional settings of chronosd
  */
-export async function openReceiptHouse(
+export async function openChronosdWithRouter(
   t: TestContext,
   environment: NodeJS.ProcessEnv = process.env,
   settings: Readonly<Record<string, string>> = {},
@@ -78,7 +78,7 @@ export async function openReceiptHouse(
     closeChronos: () => chronos!.close(),
     openChronos,
     /** Sets an alarm that fires in a second, in its own conversation. */
-    async ring(): Promise<string> {
+    async setAlarm(): Promise<string> {
       const { id } = await client().createAlarm({ kind: 'once', wake_message: 'go on', delay_seconds: 1 });
       return id;
     },

@@ -19,7 +19,7 @@ const HOUR = 60 * MINUTE;
 const USER = 'alice';
 
 /** chronosd, a router and a daemon under one clock, and a client of the user's agent. */
-async function house(t: TestContext, budgetOf: (now: number) => Budget) {
+async function openInstallation(t: TestContext, budgetOf: (now: number) => Budget) {
   const clock = new ShiftingClock();
   const router = await startBench(t, { clock });
   const daemon = await startPlainDaemon(t);
@@ -56,7 +56,7 @@ function quietAround(now: number): Budget {
 const endOf = (now: number) => Math.floor((now + HOUR) / MINUTE) * MINUTE;
 
 test('in quiet hours an alarm is deferred with its reason, an urgent one fires, and each is one turn in the end', async (t) => {
-  const { clock, began, client, metric, chatsAbout } = await house(t, quietAround);
+  const { clock, began, client, metric, chatsAbout } = await openInstallation(t, quietAround);
   const end = endOf(began);
   const set = (wake_message: string, more: object = {}) =>
     client.createAlarm({ kind: 'once', delay_seconds: 30, wake_message, ...more });
@@ -68,14 +68,17 @@ test('in quiet hours an alarm is deferred with its reason, an urgent one fires, 
   const dropped = await set('dropped');
   clock.advance(31 * SECOND);
 
-  const held = await eventually('it is deferred', async () => {
+  const deferred = await eventually('it is deferred', async () => {
     const alarm = await client.getAlarm(calm.id);
     return alarm.held_back && alarm;
   });
-  assert.match(held.held_back!.reason, /^deferred: quiet hours of this user until \d\d:\d\d UTC$/);
-  assert.equal(Date.parse(held.held_back!.until), end);
-  assert.equal(held.next_fire_at, held.held_back!.until);
-  assert.deepEqual([held.status, held.failure_count, held.last_error, held.in_flight], ['active', 0, undefined, false]);
+  assert.match(deferred.held_back!.reason, /^deferred: quiet hours of this user until \d\d:\d\d UTC$/);
+  assert.equal(Date.parse(deferred.held_back!.until), end);
+  assert.equal(deferred.next_fire_at, deferred.held_back!.until);
+  assert.deepEqual(
+    [deferred.status, deferred.failure_count, deferred.last_error, deferred.in_flight],
+    ['active', 0, undefined, false],
+  );
   assert.deepEqual((await client.listFires(calm.id)).fires, []);
   await eventually('the urgent one has fired', async () => (await client.getAlarm(urgent.id)).status === 'fired');
   assert.equal((await client.getAlarm(urgent.id)).urgent, true);
@@ -112,7 +115,7 @@ test('in quiet hours an alarm is deferred with its reason, an urgent one fires, 
 });
 
 test('a deferred alarm fires within a quarter of an hour after its budget was removed', async (t) => {
-  const { clock, router, client } = await house(t, quietAround);
+  const { clock, router, client } = await openInstallation(t, quietAround);
   const { id } = await client.createAlarm({ kind: 'once', delay_seconds: 30, wake_message: 'calm' });
   clock.advance(31 * SECOND);
   await eventually('it is deferred', async () => (await client.getAlarm(id)).held_back);
@@ -122,7 +125,7 @@ test('a deferred alarm fires within a quarter of an hour after its budget was re
 });
 
 test('a series that is deferred over several occurrences fires once at the end, for the latest', async (t) => {
-  const { clock, began, client, chatsAbout } = await house(t, quietAround);
+  const { clock, began, client, chatsAbout } = await openInstallation(t, quietAround);
   const end = endOf(began);
   const { id } = await client.createAlarm({ kind: 'cron', cron_expr: '@every 10m', wake_message: 'again' });
   clock.advance(10 * MINUTE + SECOND);
@@ -140,7 +143,7 @@ test('a series that is deferred over several occurrences fires once at the end, 
 });
 
 test('alarms beyond a limit fire one after the other, each at its own time', async (t) => {
-  const { clock, client, metric, chatsAbout } = await house(t, () => ({ min_gap_seconds: 60 }));
+  const { clock, client, metric, chatsAbout } = await openInstallation(t, () => ({ min_gap_seconds: 60 }));
   const ids = await Promise.all(
     [1, 2, 3, 4].map(() => client.createAlarm({ kind: 'once', delay_seconds: 30, wake_message: 'ring' })),
   );
@@ -149,24 +152,24 @@ test('alarms beyond a limit fire one after the other, each at its own time', asy
    * The places of the waiting ones, when a given number has fired and none is in delivery: moving the clock would make
    * an answer late.
    */
-  const placesAfter = async (rung: number) => {
+  const placesAfter = async (firedCount: number) => {
     const alarms = await Promise.all(ids.map(({ id }) => client.getAlarm(id)));
     const places = alarms.flatMap(({ held_back }) => (held_back ? [Date.parse(held_back.until)] : []));
     const fired = alarms.filter(({ status }) => status === 'fired').length;
-    return fired === rung && fired + places.length === ids.length && places.sort((one, other) => one - other);
+    return fired === firedCount && fired + places.length === ids.length && places.sort((one, other) => one - other);
   };
   const places = await eventually('one has fired and three are deferred', () => placesAfter(1));
   await eventually('three deferrals are counted', async () => (await metric('chronos_held_total')) === 3);
   for (const n of [1, 2]) assert.ok(places[n]! - places[n - 1]! >= MINUTE, 'each has its own place');
-  for (let waiting: number[] = places, rung = 1; waiting.length > 0; rung++) {
+  for (let waiting: number[] = places, firedCount = 1; waiting.length > 0; firedCount++) {
     const moveTo = (place: number) => clock.advance(Math.max(0, place - clock.now()) + 2 * SECOND);
     moveTo(waiting[0]!);
     waiting = await eventually('the next one fires', async () => {
       // On a slow machine, the previous one was later than promised, and this one waits a little longer.
-      const late = await placesAfter(rung);
+      const late = await placesAfter(firedCount);
       if (late && late[0]! > clock.now()) moveTo(late[0]!);
-      return await placesAfter(rung + 1);
+      return await placesAfter(firedCount + 1);
     });
-    assert.equal(chatsAbout('ring').length, rung + 1);
+    assert.equal(chatsAbout('ring').length, firedCount + 1);
   }
 });
