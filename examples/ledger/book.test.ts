@@ -111,11 +111,7 @@ test('after a status says that a transfer was not made, that transfer is refused
   const folder = bookFolder(t);
   const [book, late] = [open(t, folder), open(t, folder)];
   assert.deepEqual(book.status('k1'), { status: 'not_done' });
-  refuses(
-    () => late.transfer(order(), 'k1'),
-    'conflict',
-    /a status query closed this idempotency_key/,
-  );
+  refuses(() => late.transfer(order(), 'k1'), 'conflict', /a status query closed this idempotency_key/);
   assert.deepEqual(late.status('k1'), { status: 'not_done' });
   const { transfer_id } = late.transfer(order(), 'k2');
   assert.deepEqual(book.status('k2'), { status: 'done', transfer_id });

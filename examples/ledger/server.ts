@@ -7,7 +7,7 @@ import { type CallToolResult, McpServer } from '@modelcontextprotocol/server';
 import { z } from 'zod';
 import { type Clock, systemClock } from '../../src/kit/clock/clock.ts';
 import type { Logger } from '../../src/kit/log/log.ts';
-import { type ServedConnection, serveUntilHangUp } from '../../src/kit/mcp/serve.ts';
+import { type ServedConnection, serveUntilDisconnect } from '../../src/kit/mcp/serve.ts';
 import { toReveilleError, wireErrorOf } from '../../src/wire/errors.ts';
 import { shortText } from '../../src/wire/text.ts';
 import { type Book, openBook } from './book.ts';
@@ -160,7 +160,7 @@ function createServer(book: Book, log: Logger): McpServer {
  */
 export function startLedger({ dataDir, log, clock = systemClock, ...streams }: LedgerOptions): ServedConnection {
   const book = openBook(dataDir, clock);
-  return serveUntilHangUp({
+  return serveUntilDisconnect({
     factory: () => createServer(book, log),
     onerror: (error) => log.warn({ reason: error.message }, 'MCP connection'),
     onEnd: () => book.close(),

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { CHRONOMETRIC_VERSION } from '../../src/chronometric/server.ts';
 import { toolDefinitions } from '../../src/chronometric/tools/definitions.ts';
-import { CHRONOMETRIC_TOOL_VERSIONS, type ChronometricTool, DAYS } from '../../src/wire/chronometric-words.ts';
+import { CHRONOMETRIC_TOOL_VERSIONS, type ChronometricTool, DAYS } from '../../src/wire/chronometric-vocabulary.ts';
 import { changesThatBreak, type Direction, type Schema, WORDS } from './additive.ts';
 
 const LINE = `v${CHRONOMETRIC_VERSION}`;

@@ -2,7 +2,7 @@
 import type { z } from 'zod';
 import { ReveilleError } from '../wire/errors.ts';
 import { isExact, isNumberLiteral } from '../wire/exact-number.ts';
-import { parseJsonObject, refuseDepth, sliceAt } from '../wire/json.ts';
+import { parseJsonObject, refuseDeepNesting, sliceAt } from '../wire/json.ts';
 import { parseOrThrow, showValue } from '../wire/validate.ts';
 import type { ToolDefinition } from './tools.ts';
 
@@ -25,7 +25,7 @@ function readString(name: string, type: string | undefined, text: string): unkno
 }
 
 function parseArguments(source: string, raw: readonly string[]): Record<string, unknown> {
-  refuseDepth(source, 'arguments');
+  refuseDeepNesting(source, 'arguments');
   if (!source.startsWith('{')) {
     throw new ReveilleError(
       'invalid_request',

@@ -6,7 +6,7 @@
  */
 import { z } from 'zod';
 import { type Clock, systemClock } from '../kit/clock/clock.ts';
-import { type Attend, type Call, callOf, checkToken, createCaller, withinTime } from '../kit/http/caller.ts';
+import { type LimitedCall, type Call, callOf, checkToken, createCaller, withinTime } from '../kit/http/caller.ts';
 import { headerSafe } from '../kit/http/exchange.ts';
 import {
   challengeMessage,
@@ -91,7 +91,7 @@ export type ChronosClientOptions = {
   /** Milliseconds for one call, proof of identity included. */
   timeoutMs?: number | undefined;
   /** Limits each call in another way than `timeoutMs`. */
-  attend?: Attend | undefined;
+  attend?: LimitedCall | undefined;
   /** Required by all calls about alarms. */
   identity?: Prover | undefined;
   /** `false`: the key must be known already, and is not pinned as the first of its label. */

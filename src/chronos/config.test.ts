@@ -131,7 +131,7 @@ test('one secret for two settings stops the start, and is not repeated', () => {
   for (const [at, one] of names.entries()) {
     for (const other of names.slice(at + 1)) {
       const message = refusal({ ...SET, [one]: 'the-same-canary-twice', [other]: 'the-same-canary-twice' });
-      assert.equal(message, `${one} and ${other} are the same secret; give each one of its own`);
+      assert.equal(message, `${one} and ${other} have the same value; set a different secret for each`);
     }
   }
 });

@@ -1,6 +1,6 @@
 /** chronosd's configuration (docs/contracts.md §11): parsed once, at the edge. */
 import { z } from 'zod';
-import { type Door, doorSettings, hostNames, isLoopback, parseDoor, refuseSharedSecrets } from '../kit/http/door.ts';
+import { type ListenerSettings, listenerSettings, hostNames, isLoopback, parseListenerSettings, refuseSharedSecrets } from '../kit/http/listener-settings.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import {
   parseSettings,
@@ -23,7 +23,7 @@ export const chronosSettingsSchema = z.object({
   CHRONOS_HOST: z.string().default('127.0.0.1'),
   /** The port; 0 lets the system pick one. */
   CHRONOS_PORT: portSetting.default(9096),
-  ...doorSettings('CHRONOS'),
+  ...listenerSettings('CHRONOS'),
   /** Names by which other machines and agents reach it, besides loopback names and the host; comma-separated. */
   CHRONOS_ALLOWED_HOSTS: z.string().transform(hostNames).default([]),
   /** The folder of its SQLite file; default: `chronos` in `REVEILLE_HOME`. */
@@ -114,7 +114,7 @@ export const chronosSettingsSchema = z.object({
 const SECRETS = ['CHRONOS_TOKEN', 'CHRONOS_AGENT_AUTH_SECRET', 'CHRONOS_ADMIN_TOKEN', 'CHRONOS_WAKE_TOKEN'] as const;
 
 type ChronosSettings = z.output<typeof chronosSettingsSchema>;
-export type ChronosConfig = Readonly<ChronosSettings & { CHRONOS_ENROLLMENT: EnrollmentMode; door: Door }>;
+export type ChronosConfig = Readonly<ChronosSettings & { CHRONOS_ENROLLMENT: EnrollmentMode; door: ListenerSettings }>;
 
 /**
  * Which keys are accepted. Trust on first use suits one person's own machine. With several holders of the transport
@@ -158,7 +158,7 @@ export function parseChronosConfig(settings: Settings): ChronosConfig {
       'invalid_request',
       `${missing.join(', ')} ${missing.length === 1 ? 'is' : 'are'} not set; without ${missing.length === 1 ? 'it' : 'them'} CHRONOS_HOST must be a loopback address, with CHRONOS_DEV=1 too (got ${JSON.stringify(config.CHRONOS_HOST)})`,
     );
-  const door = parseDoor('CHRONOS', config.CHRONOS_HOST, settings);
+  const door = parseListenerSettings('CHRONOS', config.CHRONOS_HOST, settings);
   return Object.freeze({ ...config, CHRONOS_ENROLLMENT: enrollmentOf(config), door });
 }
 

@@ -2,7 +2,7 @@
 import { createRequire } from 'node:module';
 import type * as Prometheus from 'prom-client';
 import type { Clock } from '../kit/clock/clock.ts';
-import type { DoorFigures } from '../kit/http/server.ts';
+import type { ListenerFigures } from '../kit/http/server.ts';
 import type { FireReport } from './dispatch/dispatcher.ts';
 import { type Bound, OverBound } from './store/limits.ts';
 import type { AlarmStore, StoreUsage } from './store/store.ts';
@@ -40,7 +40,7 @@ export type MetricsOptions = {
   /** The stored amount, as of a short while ago. */
   usage: () => Promise<StoreUsage>;
   /** Figures of connections and tokens; `undefined` before the server listens. */
-  listenerFigures?: () => DoorFigures | undefined;
+  listenerFigures?: () => ListenerFigures | undefined;
 };
 
 /** A scrape must not read through a backlog of millions. */

@@ -1,12 +1,12 @@
 /** An alarm in a few words: what it is called, when it rings, how it stands. */
 import { html } from 'hono/html';
 import { formatDuration } from '../kit/clock/duration.ts';
-import { keepsWallTime, seriesWords } from '../kit/phrase/series-words.ts';
+import { usesWallClock, seriesText } from '../kit/phrase/series-text.ts';
 import { plainWakeError } from '../kit/text/wake-error.ts';
 import type { AlarmView } from '../wire/alarm.ts';
 import { parseInstant } from '../wire/rfc3339.ts';
 import { brief, type Html, NOTHING, shown } from './shown.ts';
-import { absolute, type Here, time } from './times.ts';
+import { absolute, type LocalContext, time } from './times.ts';
 
 export const instantOf = (text: string | undefined): number | undefined =>
   text === undefined ? undefined : parseInstant(text);
@@ -16,12 +16,12 @@ export const nameOf = ({ label, wake_message: words }: Pick<AlarmView, 'label' |
   brief(label === '' ? words : label, most);
 
 /** `every weekday at 09:00 in Europe/Berlin`, `once`. */
-export function scheduleWords(alarm: Pick<AlarmView, 'kind' | 'cron_expr' | 'timezone' | 'fire_at'>, here: Here): Html {
+export function scheduleWords(alarm: Pick<AlarmView, 'kind' | 'cron_expr' | 'timezone' | 'fire_at'>, here: LocalContext): Html {
   const { kind, cron_expr: cron = '', timezone = 'UTC', fire_at } = alarm;
   const at = instantOf(fire_at);
   if (kind === 'once') return at === undefined ? html`once` : html`once, ${absolute(at, here)}`;
-  const words = seriesWords(cron);
-  const where = timezone === here.zone || !keepsWallTime(cron) ? NOTHING : html` in ${shown(timezone)}`;
+  const words = seriesText(cron);
+  const where = timezone === here.zone || !usesWallClock(cron) ? NOTHING : html` in ${shown(timezone)}`;
   return words === undefined ? html`<code>${shown(cron)}</code>${where}` : html`${words}${where}`;
 }
 
@@ -44,7 +44,7 @@ export function stateMark({ status, in_flight, held_back }: AlarmView): Html {
 }
 
 /** When it rings next, or rang last. */
-export function ringTime(alarm: AlarmView, here: Here): Html {
+export function ringTime(alarm: AlarmView, here: LocalContext): Html {
   const next = instantOf(alarm.next_fire_at);
   if (alarm.in_flight) return html`now`;
   if (next !== undefined) return next <= here.now ? html`due` : time(next, here);
@@ -55,7 +55,7 @@ export function ringTime(alarm: AlarmView, here: Here): Html {
 }
 
 /** What goes wrong, and what happens next; nothing where nothing does. */
-export function trouble(alarm: AlarmView, here: Here): Html {
+export function trouble(alarm: AlarmView, here: LocalContext): Html {
   const { failure_count: failures, last_error, status, max_failures, held_back } = alarm;
   const next = instantOf(alarm.next_fire_at);
   const held = instantOf(held_back?.until);

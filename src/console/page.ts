@@ -3,7 +3,7 @@ import { html, raw } from 'hono/html';
 import type { Desk } from './desk.ts';
 import type { Session } from './sessions.ts';
 import { type Html, NOTHING } from './shown.ts';
-import { type Here, zoneWords } from './times.ts';
+import { type LocalContext, zoneWords } from './times.ts';
 import type { Told } from './undo.ts';
 
 export const SCREENS = [
@@ -57,7 +57,7 @@ function toldLine(told: Told | undefined, session: Session): Html {
 export type Frame = {
   readonly desk: Desk;
   readonly session: Session;
-  readonly here: Here;
+  readonly here: LocalContext;
   readonly assets: Assets;
   readonly told: Told | undefined;
   /** How many questions wait; `undefined` where nobody knows. */

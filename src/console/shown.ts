@@ -12,7 +12,7 @@ export const NOTHING: Html = html``;
 /** Text as it was written, its lines kept. */
 export function shown(text: string): Html {
   const parts = marked(text.replace(/\r\n/g, '\n'));
-  return html`${parts.map(({ text: part, isOdd }) => (isOdd ? html`<span class="odd" title="a character that cannot be seen, or that looks like another">${part}</span>` : part))}`;
+  return html`${parts.map(({ text: part, isEscaped: isOdd }) => (isOdd ? html`<span class="odd" title="a character that cannot be seen, or that looks like another">${part}</span>` : part))}`;
 }
 
 /** The beginning of a text on one line. */

@@ -1,6 +1,6 @@
 /** Instants on a page: absolute and relative together, in one zone, which is named. */
 import { html } from 'hono/html';
-import { calendarTime, fromNow, type Here, zoneName } from '../kit/clock/local-time.ts';
+import { calendarTime, fromNow, type LocalContext, zoneName } from '../kit/clock/local-time.ts';
 import { formatInstant, parseInstant } from '../wire/rfc3339.ts';
 import type { Html } from './shown.ts';
 
@@ -12,7 +12,7 @@ function roughly(at: number, now: number): string {
 }
 
 /** `Mon 23 Nov 09:00 · in 3 h`; the exact instant is in the `datetime`. */
-export function time(at: number | string, here: Here): Html {
+export function time(at: number | string, here: LocalContext): Html {
   const epochMs = typeof at === 'string' ? (parseInstant(at) ?? Number.NaN) : at;
   if (Number.isNaN(epochMs)) return html`${String(at)}`;
   const exact = formatInstant(epochMs);
@@ -20,14 +20,14 @@ export function time(at: number | string, here: Here): Html {
 }
 
 /** The time alone, for a narrow place beside another one that says the rest. */
-export function absolute(epochMs: number, here: Here): Html {
+export function absolute(epochMs: number, here: LocalContext): Html {
   return html`<time datetime="${formatInstant(epochMs)}">${calendarTime(epochMs, here)}</time>`;
 }
 
 /** `Europe/Berlin (CET)`. */
-export function zoneWords({ now, zone }: Here): string {
+export function zoneWords({ now, zone }: LocalContext): string {
   const short = zoneName(now, zone);
   return short === zone ? zone : `${zone} (${short})`;
 }
 
-export type { Here };
+export type { LocalContext };

@@ -4,17 +4,17 @@ import { calendarTime, fromNow } from '../kit/clock/local-time.ts';
 import { isZone } from '../kit/clock/zone.ts';
 import { readPhrase } from '../kit/phrase/phrase.ts';
 import { PhraseError, type Reading } from '../kit/phrase/reading.ts';
-import { keepsWallTime } from '../kit/phrase/series-words.ts';
+import { usesWallClock } from '../kit/phrase/series-text.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
 import type { RingsOf } from './desk.ts';
 import { type Html, shown } from './shown.ts';
-import type { Here } from './times.ts';
+import type { LocalContext } from './times.ts';
 
 const RINGS_TOLD = 3;
 
 /** @throws PhraseError for what cannot be read, or in two ways; ReveilleError `invalid_request` for a zone that is none */
-export function readTyped(when: string, zone: string | undefined, here: Here): Reading {
+export function readTyped(when: string, zone: string | undefined, here: LocalContext): Reading {
   const chosen = zone ?? here.zone;
   if (!isZone(chosen))
     throw new ReveilleError(
@@ -25,7 +25,7 @@ export function readTyped(when: string, zone: string | undefined, here: Here): R
 }
 
 /** The instants that a reading names, the next ones of a series. */
-export function ringsRead(reading: Reading, ringsOf: RingsOf, { now }: Here): readonly number[] {
+export function ringsRead(reading: Reading, ringsOf: RingsOf, { now }: LocalContext): readonly number[] {
   switch (reading.kind) {
     case 'instant':
       return [reading.at];
@@ -44,12 +44,12 @@ export function scheduleOf(reading: Reading) {
     case 'instant':
       return { fire_at: formatInstant(reading.at) };
     case 'series':
-      return { cron_expr: reading.cron, ...(keepsWallTime(reading.cron) ? { timezone: reading.zone } : {}) };
+      return { cron_expr: reading.cron, ...(usesWallClock(reading.cron) ? { timezone: reading.zone } : {}) };
   }
 }
 
 /** What was understood: the next rings, in the zone in which they were read, which is named. */
-export function echo(reading: Reading, ringsOf: RingsOf, here: Here): Html {
+export function echo(reading: Reading, ringsOf: RingsOf, here: LocalContext): Html {
   const zone = reading.kind === 'delay' ? here.zone : reading.zone;
   const [first, ...then] = ringsRead(reading, ringsOf, here);
   if (first === undefined) return html`<p class="reading bad" role="alert">That never rings.</p>`;

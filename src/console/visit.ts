@@ -5,14 +5,14 @@ import type { Desk, Part } from './desk.ts';
 import type { Page } from './page.ts';
 import type { Session } from './sessions.ts';
 import type { SharedReads } from './shared-reads.ts';
-import type { Here } from './times.ts';
+import type { LocalContext } from './times.ts';
 
 export type Visit = {
   readonly session: Session;
   /** The address that the browser has come by, as `http://localhost:8087`. */
   readonly origin: string;
   readonly desk: Desk;
-  readonly here: Here;
+  readonly here: LocalContext;
   readonly clock: Clock;
   /** Below the base, as `alarms/0198…`. */
   readonly path: string;

@@ -1,8 +1,8 @@
 /** The questions that wait for one person. */
-import type { ExecutorClient, Told, WaitingGate } from '../executor/client.ts';
-import { calendarTime, type Here } from '../kit/clock/local-time.ts';
-import { laidOpen } from '../kit/text/hidden-characters.ts';
-import { answeredWords, type IntentView } from '../wire/intent-view.ts';
+import type { ExecutorClient, Reply, WaitingGate } from '../executor/client.ts';
+import { calendarTime, type LocalContext } from '../kit/clock/local-time.ts';
+import { fullyEscaped } from '../kit/text/hidden-characters.ts';
+import { answerSummary, type IntentView } from '../wire/intent-view.ts';
 import type { Desk } from './desk.ts';
 import type { SharedReads } from './shared-reads.ts';
 import { there } from './visit.ts';
@@ -23,7 +23,7 @@ async function ask(intents: ExecutorClient): Promise<WaitingQuestion[]> {
   const found = await intents.list({ status: 'awaiting_approval', limit: MOST });
   const gates = await Promise.all(
     found.reverse().map(async ({ value: intent }) => {
-      const waiting: Told<WaitingGate>[] = await intents.gates(intent.intent_id);
+      const waiting: Reply<WaitingGate>[] = await intents.gates(intent.intent_id);
       return waiting.map(({ value: gate, text }) => ({ intent, gate, text: text.text }));
     }),
   );
@@ -40,7 +40,7 @@ export function waitingOf(desk: Desk, reads: SharedReads): Waiting {
 /** Who was first, as a sentence, where a step's question has been answered or waits no more; `undefined` where it waits. */
 export async function firstAnswer(
   desk: Desk,
-  here: Here,
+  here: LocalContext,
   { intentId, nodeId }: { intentId: string; nodeId: string },
 ): Promise<string | undefined> {
   const { value } = await there(desk.intents).view(intentId);
@@ -48,7 +48,7 @@ export async function firstAnswer(
   if (!node || node.state === 'awaiting_approval') return undefined;
   const { answered, state, detail } = node;
   const what = answered
-    ? `was already ${laidOpen(answeredWords({ ...answered, at: calendarTime(Date.parse(answered.at), here) }))}`
+    ? `was already ${fullyEscaped(answerSummary({ ...answered, at: calendarTime(Date.parse(answered.at), here) }))}`
     : `is ${state.replaceAll('_', ' ')}${detail === undefined ? '' : ` (${detail})`}`;
   return `This question does not wait any more: its step ${what}. The first answer counts.`;
 }

@@ -135,7 +135,7 @@ export function classify(tool: Classifiable, extraPatterns: readonly string[] = 
  *
  * @param tool `<alias>/<tool>`
  */
-export function warningOf(tool: string, found: Classification, isPinned: boolean): string | undefined {
+export function unpinnedWarning(tool: string, found: Classification, isPinned: boolean): string | undefined {
   if (isPinned || found.surface === 'escalate' || found.despite === undefined) return undefined;
   return `${tool} is natural by its manifest although ${found.despite}, and its definition is not pinned; run "reveille tools pin" with its manifest`;
 }
@@ -148,19 +148,19 @@ const READ_VERBS: ReadonlySet<string> = new Set(
 /**
  * A proposed class for a tool and the reason. The proposal is never looser than read; anything looser needs a person.
  */
-export type Proposal = { readonly word: 'read' | 'escalate'; readonly reason: string };
+export type ClassProposal = { readonly proposedClass: 'read' | 'escalate'; readonly reason: string };
 
-export function propose(name: string, annotations: Readonly<Record<string, unknown>> | undefined): Proposal {
+export function proposeClass(name: string, annotations: Readonly<Record<string, unknown>> | undefined): ClassProposal {
   const nameReason = effectInName(name, []);
-  if (nameReason !== undefined) return { word: 'escalate', reason: nameReason };
+  if (nameReason !== undefined) return { proposedClass: 'escalate', reason: nameReason };
   const { words, isPlain } = readName(name);
-  if (!isPlain) return { word: 'escalate', reason: 'its name has letters that may look like others' };
+  if (!isPlain) return { proposedClass: 'escalate', reason: 'its name has letters that may look like others' };
   if (annotations?.destructiveHint === true && annotations.readOnlyHint !== true)
-    return { word: 'escalate', reason: 'its server calls it destructive' };
-  if (annotations?.readOnlyHint !== true) return { word: 'escalate', reason: 'its server does not call it read-only' };
+    return { proposedClass: 'escalate', reason: 'its server calls it destructive' };
+  if (annotations?.readOnlyHint !== true) return { proposedClass: 'escalate', reason: 'its server does not call it read-only' };
   const [first = ''] = words;
-  if (!READ_VERBS.has(first)) return { word: 'escalate', reason: 'its name is not that of a read' };
-  return { word: 'read', reason: `its name begins with "${first}" and its server calls it read-only` };
+  if (!READ_VERBS.has(first)) return { proposedClass: 'escalate', reason: 'its name is not that of a read' };
+  return { proposedClass: 'read', reason: `its name begins with "${first}" and its server calls it read-only` };
 }
 
 /**

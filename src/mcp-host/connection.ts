@@ -13,7 +13,7 @@ import {
   type VersionNegotiationMode,
 } from '@modelcontextprotocol/client';
 import type { Clock } from '../kit/clock/clock.ts';
-import type { Walls } from '../kit/process/separation.ts';
+import type { Sandbox } from '../kit/process/isolation.ts';
 import { CONVERSATION_CAPABILITY, CONVERSATION_META, USER_META } from '../wire/manifest.ts';
 import { VERSION } from '../wire/version.ts';
 import { withDeadline } from './deadline.ts';
@@ -29,7 +29,7 @@ export type ConnectionOptions = {
   spec: ServerSpec;
   /** Working directory of a child process. */
   cwd: string | undefined;
-  sandbox: Walls | undefined;
+  sandbox: Sandbox | undefined;
   clock: Clock;
   output: ServerLog;
   /** The connection has ended; `ending` finishes the sentence "the server …". Called once, and only if it was open. */

@@ -25,7 +25,7 @@ export type SkillRequirements = { readonly path: string; readonly entries: reado
  * @param pinned whether the lock beside the manifest is used
  * @throws ReveilleError `invalid_request` for an invalid manifest or lock
  */
-export function readAgreedFiles(manifestPath: string, variables: Variables, pinned = true): LockedManifest {
+export function readLockedManifest(manifestPath: string, variables: Variables, pinned = true): LockedManifest {
   const manifest = loadManifest(manifestPath, variables);
   const lock = pinned ? readLock(lockPathOf(manifestPath)) : undefined;
   return { manifest, lock, known: lock && readKnownTools(manifestPath) };
@@ -52,7 +52,7 @@ export function offeredBeforeStart(
 /** Whether servers are started at once, so that they can be compared before the daemon reports ready. */
 export function hasServersToStart(files: LockedManifest): boolean {
   return files.manifest.servers.some(
-    (spec) => spec.lack === undefined && spec.missing.length === 0 && offeredBeforeStart(spec, files) === undefined,
+    (spec) => spec.unmetNeed === undefined && spec.missing.length === 0 && offeredBeforeStart(spec, files) === undefined,
   );
 }
 
@@ -128,12 +128,12 @@ export function findDrift(
  *
  * @throws ReveilleError `conflict` naming every difference
  */
-export function refuseAnyDrift(files: Pick<LockedManifest, 'manifest' | 'lock'>, skill?: SkillRequirements): void {
+export function rejectAnyDrift(files: Pick<LockedManifest, 'manifest' | 'lock'>, skill?: SkillRequirements): void {
   reject([...findDrift(files, skill), ...proxyDrift(files.manifest)]);
 }
 
 /** @throws ReveilleError `conflict` naming every difference */
-export function refuseDrift(files: Pick<LockedManifest, 'manifest' | 'lock'>): void {
+export function rejectDrift(files: Pick<LockedManifest, 'manifest' | 'lock'>): void {
   reject(findDrift(files));
 }
 

@@ -6,7 +6,7 @@
 import { backoff } from '../kit/clock/backoff.ts';
 import type { CancelTimer, Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
-import type { Walls } from '../kit/process/separation.ts';
+import type { Sandbox } from '../kit/process/isolation.ts';
 import { Connection, describeError } from './connection.ts';
 import { TimedOut, withDeadline } from './deadline.ts';
 import { HealthWatch } from './health-watch.ts';
@@ -73,7 +73,7 @@ export type HostedServerOptions = {
   /** Its tools when they were first seen. */
   seen: SeenTools;
   cwd: string | undefined;
-  sandbox: Walls | undefined;
+  sandbox: Sandbox | undefined;
   clock: Clock;
   log: Logger;
   output: ServerLog;
@@ -89,7 +89,7 @@ export type HostedServerOptions = {
 };
 
 /** End of the message about a server that is down, as long as the host restarts it. */
-export const TRIED_AGAIN = '; it is restarted in the background';
+export const RESTART_NOTE = '; it is restarted in the background';
 
 /** The outcome of the first start; `differences`: how its tools differ from the declared and pinned ones. */
 export type StartOutcome = { ready: true } | { ready: false; reason: string; differences?: readonly string[] };
@@ -192,7 +192,7 @@ export class HostedServer {
 
   /** The first start. A server that fails is restarted in the background, unless its tools are wrong. */
   async start(): Promise<StartOutcome> {
-    const { missing, lack } = this.spec;
+    const { missing, unmetNeed: lack } = this.spec;
     if (lack !== undefined) {
       this.#setState('off', `is off: ${lack}`);
       return { ready: false, reason: lack };
@@ -310,7 +310,7 @@ export class HostedServer {
   #compare(tools: readonly ToolDefinition[]): void {
     const { pins, seen, log } = this.#options;
     const { alias } = this.spec;
-    if (pins !== undefined) seen.agree(alias, tools);
+    if (pins !== undefined) seen.approve(alias, tools);
     const changes = pins === undefined ? seen.changes(alias, tools) : [];
     if (changes.length > 0 && changes.join() !== this.#changes.join())
       log.warn({ server: alias, changes }, 'a server that is not pinned has changed its tools');
@@ -332,7 +332,7 @@ export class HostedServer {
     if (this.#hasEnded) return;
     const delayMs = this.#delays.next();
     this.#options.log.warn({ server: this.spec.alias, problem, retry_in_ms: delayMs }, 'an MCP server is down');
-    this.#setState('down', `${problem}${TRIED_AGAIN}`);
+    this.#setState('down', `${problem}${RESTART_NOTE}`);
     this.#cancelRestart = this.#options.clock.after(delayMs, () => void this.#restart());
   }
 

@@ -7,7 +7,7 @@ import {
 } from '@modelcontextprotocol/client';
 import { createParser } from 'eventsource-parser';
 import { Agent, lateFetch } from '../kit/http/dispatchers.ts';
-import { refuseDepth } from '../wire/json.ts';
+import { refuseDeepNesting } from '../wire/json.ts';
 import type { HttpLink } from './manifest.ts';
 import type { RawAnswers } from './raw-answers.ts';
 
@@ -57,7 +57,7 @@ const lastOf = (chunk: Uint8Array, end: string) =>
 function tapped(body: ReadableStream<Uint8Array>, isEvents: boolean, answers: RawAnswers): ReadableStream<Uint8Array> {
   const read = (text: Buffer) => {
     // Throwing ends the body: the SDK could not parse such a message either.
-    refuseDepth(text.toString('utf8'), 'a message of the server');
+    refuseDeepNesting(text.toString('utf8'), 'a message of the server');
     if (!answers.areAwaited) return;
     try {
       answers.onReceived(JSON.parse(text.toString('utf8')), text);

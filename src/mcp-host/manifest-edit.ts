@@ -3,7 +3,7 @@
  * loads the text before it writes it.
  */
 
-import { readPlacedJson } from '../kit/json/strict-json.ts';
+import { readJsonWithPositions } from '../kit/json/strict-json.ts';
 import type { ManifestServer, ManifestTool } from '../wire/manifest.ts';
 
 type Path = readonly (string | number)[];
@@ -21,7 +21,7 @@ class EditedJson {
   }
 
   at(path: Path): unknown {
-    let value = readPlacedJson(this.#text).value;
+    let value = readJsonWithPositions(this.#text).value;
     for (const key of path) value = (value as Record<string | number, unknown> | undefined)?.[key];
     return value;
   }
@@ -62,7 +62,7 @@ class EditedJson {
   }
 
   #span(path: Path): { from: number; to: number } {
-    const span = readPlacedJson(this.#text).spanOf(path);
+    const span = readJsonWithPositions(this.#text).spanOf(path);
     if (span === undefined) throw new Error(`there is nothing at ${path.join('.')}`);
     return span;
   }

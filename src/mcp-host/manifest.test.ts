@@ -140,9 +140,9 @@ describe('a manifest with mistakes', () => {
   });
 
   test('in its syntax is refused at its position', () => {
-    assert.deepEqual(refusal('{\n  "servers": [],\n}'), ['3:1: this is not JSON: no comma may stand before }']);
+    assert.deepEqual(refusal('{\n  "servers": [],\n}'), ['3:1: this is not JSON: a trailing comma before } is not allowed']);
     assert.deepEqual(refusal('{ "servers": [] '), [
-      '1:17: this is not JSON: a comma or } must follow; the text was cut off',
+      '1:17: this is not JSON: expected a comma or }; the text is incomplete',
     ]);
     assert.deepEqual(refusal('[]'), ['1:1: must be an object']);
   });

@@ -5,10 +5,10 @@
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { JsonSyntaxError, type Place, type PlacedJson, readPlacedJson } from '../kit/json/strict-json.ts';
+import { JsonSyntaxError, type JsonPosition, type PositionedJson, readJsonWithPositions } from '../kit/json/strict-json.ts';
 import { inheritedVariables, isWithheldFromServers } from '../kit/process/inherited-variables.ts';
 import { isProgram } from '../kit/process/program.ts';
-import type { Room } from '../kit/process/view.ts';
+import type { SandboxView } from '../kit/process/view.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import {
   agentManifestSchema,
@@ -38,7 +38,7 @@ export type StdioLink = {
   /** Folders that it may write to. */
   writable?: readonly string[] | undefined;
   /** The view of the sandbox in which it runs. */
-  sandboxView?: Room | undefined;
+  sandboxView?: SandboxView | undefined;
 };
 export type HttpLink = { kind: 'http'; url: string; headers: Readonly<Record<string, string>> };
 
@@ -54,7 +54,7 @@ export type ServerSpec = {
   /** Whether each call names the user of its intent. */
   isPerUser?: boolean;
   /** A missing requirement and its remedy; a server with this is off. */
-  lack: string | undefined;
+  unmetNeed: string | undefined;
   /** By name; `undefined` where the manifest declares none and accepts the server's tools. */
   tools: ReadonlyMap<string, DeclaredTool> | undefined;
   link: StdioLink | HttpLink;
@@ -217,7 +217,7 @@ function readSandboxView(
   { writable, network = false }: NonNullable<ManifestServer['room']>,
   { variables }: ReadContext,
   references: References,
-): Room {
+): SandboxView {
   return { writable: writable.map((text) => resolve(resolveInto(references, text, variables))), readable: [], network };
 }
 
@@ -277,7 +277,7 @@ function readServer(
     required,
     isLazy: server.start === 'lazy',
     isPerUser: server.per_user === true,
-    lack: unmetNeedOf(server, context.variables),
+    unmetNeed: unmetNeedOf(server, context.variables),
     tools: readTools(server, allowed, context),
     link,
     variables: [...references.named],
@@ -287,7 +287,7 @@ function readServer(
 }
 
 /** Formats problems as lines that an editor can jump to. */
-function reject(path: string, problems: readonly { place: Place; sentence: string }[]): never {
+function reject(path: string, problems: readonly { place: JsonPosition; sentence: string }[]): never {
   const lines = problems.map(({ place, sentence }) => `${path}:${place.line}:${place.column}: ${sentence}`);
   throw new ReveilleError('invalid_request', [...new Set(lines)].join('\n'));
 }
@@ -305,12 +305,12 @@ function readText(path: string): { text: string; sha256: string } {
   }
 }
 
-function parse(path: string, text: string): PlacedJson {
+function parse(path: string, text: string): PositionedJson {
   try {
-    return readPlacedJson(text);
+    return readJsonWithPositions(text);
   } catch (thrown) {
     if (!(thrown instanceof JsonSyntaxError)) throw thrown;
-    return reject(path, [{ place: thrown.place, sentence: `this is not JSON: ${thrown.message}` }]);
+    return reject(path, [{ place: thrown.position, sentence: `this is not JSON: ${thrown.message}` }]);
   }
 }
 
@@ -323,7 +323,7 @@ function parse(path: string, text: string): PlacedJson {
  */
 export function loadManifest(path: string, variables: Variables): Manifest {
   const { text, sha256 } = readText(path);
-  const { value, placeOf } = parse(path, text);
+  const { value, positionOf: placeOf } = parse(path, text);
   const checked = checkInput(agentManifestSchema, value, hiddenFields(value));
   const rejectAll = (found: readonly Problem[]): never =>
     reject(

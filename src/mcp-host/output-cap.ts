@@ -2,7 +2,7 @@
  * Caps tool output to a size that a model can read. The whole output is stored in a file, and the model gets its path.
  */
 import type { CallToolResult, ContentBlock } from '@modelcontextprotocol/client';
-import { parseForeignJson } from '../wire/json.ts';
+import { parseUntrustedJson } from '../wire/json.ts';
 import type { RawAnswer } from './raw-answers.ts';
 import type { SpillFolder } from './spill-folder.ts';
 import type { InBandAnswer, WithoutResult } from './tool-call-failure.ts';
@@ -136,7 +136,7 @@ function isJsonOf(text: string, json: string): boolean {
   // With spaces and line breaks the text is longer; a shorter text cannot be equal.
   if (text.length < json.length) return false;
   try {
-    return JSON.stringify(parseForeignJson(text)) === json;
+    return JSON.stringify(parseUntrustedJson(text)) === json;
   } catch {
     return false;
   }

@@ -83,12 +83,12 @@ export class SeenTools {
   changes(alias: string, live: readonly ToolDefinition[]): readonly string[] {
     const before = this.of(alias);
     if (before !== undefined) return differences(before, live);
-    this.agree(alias, live);
+    this.approve(alias, live);
     return [];
   }
 
   /** Stores the tools that a person approved, or the first seen ones. */
-  agree(alias: string, live: readonly ToolDefinition[]): void {
+  approve(alias: string, live: readonly ToolDefinition[]): void {
     const tools = Object.fromEntries(live.map((definition) => [definition.name, toSeenTool(definition)]));
     const servers = this.#read();
     if (Object.hasOwn(servers, alias) && canonicalJson(servers[alias]) === canonicalJson(tools)) return;

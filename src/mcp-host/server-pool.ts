@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
-import type { Walls } from '../kit/process/separation.ts';
+import type { Sandbox } from '../kit/process/isolation.ts';
 import { type ErrorCode, ReveilleError } from '../wire/errors.ts';
 import type { Rail, SideEffectClass, ToolSurface } from '../wire/manifest.ts';
 import { writeToolUri } from '../wire/tool-uri.ts';
@@ -34,7 +34,7 @@ export type ServerPoolOptions = Partial<HostLimits> & {
   /** Working directory of child servers; that of this process by default. */
   cwd?: string;
   /** Paths that child servers must not see. */
-  sandbox?: Walls | undefined;
+  sandbox?: Sandbox | undefined;
   /** Programs by their manifest name that need not be on the PATH: `reveille` itself. */
   programs?: Readonly<Record<string, readonly [string, ...string[]]>>;
   /** Paths that a sandboxed server may read besides the programs of the system. */
@@ -182,7 +182,7 @@ export class ServerPool {
 
   /** The servers with a missing requirement, and its remedy. */
   off(): { alias: string; why: string }[] {
-    return [...this.#servers.values()].flatMap(({ spec: { alias, lack }, state }) =>
+    return [...this.#servers.values()].flatMap(({ spec: { alias, unmetNeed: lack }, state }) =>
       state === 'off' && lack !== undefined ? [{ alias, why: lack }] : [],
     );
   }

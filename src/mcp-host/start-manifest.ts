@@ -2,10 +2,10 @@
 import { mkdirSync } from 'node:fs';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
-import type { Walls } from '../kit/process/separation.ts';
+import type { Sandbox } from '../kit/process/isolation.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { bundledPrograms, programFolders } from './bundled-programs.ts';
-import { readAgreedFiles, refuseDrift } from './drift.ts';
+import { readLockedManifest, rejectDrift } from './drift.ts';
 import { type HostLimits, resolveLimits } from './limits.ts';
 import type { Manifest } from './manifest.ts';
 import type { Variables } from './references.ts';
@@ -33,7 +33,7 @@ export type ManifestStart = {
   /** More folders that servers need, by their names in error messages. */
   folders?: Readonly<Record<string, string>>;
   /** Paths that child servers must not see. */
-  walls?: Walls | undefined;
+  sandbox?: Sandbox | undefined;
   /** Inspects the manifest before anything is started. @throws ReveilleError to cancel the start */
   inspect?: (manifest: Manifest) => void;
 };
@@ -56,16 +56,16 @@ const forReview = (servers: Manifest['servers'], only: ReadonlySet<string>) =>
  */
 export async function startManifest(start: ManifestStart): Promise<{ pool: ServerPool; manifest: Manifest }> {
   const { manifestPath, variables, dataDir, clock, log, signal } = start;
-  const { manifest: whole, lock, known } = readAgreedFiles(manifestPath, variables, start.pinned);
+  const { manifest: whole, lock, known } = readLockedManifest(manifestPath, variables, start.pinned);
   const { only } = start;
   const manifest = only === undefined ? whole : { ...whole, servers: forReview(whole.servers, only) };
   start.inspect?.(manifest);
-  if (lock && only === undefined) refuseDrift({ manifest, lock });
+  if (lock && only === undefined) rejectDrift({ manifest, lock });
   for (const [name, folder] of Object.entries(start.folders ?? {})) makeFolder(name, folder);
   // A files server that serves this folder does not start without it.
   makeFolder('the folder for tool output', spillFolderPath(dataDir));
   const pool = await ServerPool.start(manifest, {
-    ...{ clock, log, dataDir, sandbox: start.walls, programs: bundledPrograms(), programFolders: programFolders() },
+    ...{ clock, log, dataDir, sandbox: start.sandbox, programs: bundledPrograms(), programFolders: programFolders() },
     ...(lock && { lock }),
     ...(!start.eager && only === undefined && { known }),
     ...(signal && { signal }),

@@ -6,10 +6,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import type { Writable } from 'node:stream';
 import { type JSONRPCMessage, parseJSONRPCMessage, type Transport } from '@modelcontextprotocol/client';
 import type { CancelTimer, Clock } from '../kit/clock/clock.ts';
-import { endOf, signalCarried } from '../kit/process/carrier.ts';
+import { exitOf, signalBubblewrapGroup } from '../kit/process/bubblewrap-signals.ts';
 import { isProgram } from '../kit/process/program.ts';
-import type { Walls } from '../kit/process/separation.ts';
-import { parseForeignJson } from '../wire/json.ts';
+import type { Sandbox } from '../kit/process/isolation.ts';
+import { parseUntrustedJson } from '../wire/json.ts';
 import type { StdioLink } from './manifest.ts';
 import type { RawAnswers } from './raw-answers.ts';
 import type { ServerLog } from './server-log.ts';
@@ -30,7 +30,7 @@ const PIPES_MS = 500;
 type StdioTransportOptions = {
   link: StdioLink;
   cwd: string | undefined;
-  sandbox: Walls | undefined;
+  sandbox: Sandbox | undefined;
   clock: Clock;
   output: ServerLog;
   answers: RawAnswers;
@@ -75,7 +75,7 @@ export class StdioTransport implements Transport {
       );
     }
     output.clearLast();
-    const inside = await sandbox?.around({
+    const inside = await sandbox?.wrap({
       ...{ command: link.command, cwd, env: link.env, room: link.sandboxView },
       ...(link.writable && { writable: link.writable }),
     });
@@ -125,7 +125,7 @@ export class StdioTransport implements Transport {
       this.#onExit(child, `could not be started: ${error.message}`);
     });
     child.once('exit', (code, signal) => {
-      const end = endOf(code, signal, this.#carried);
+      const end = exitOf(code, signal, this.#carried);
       this.#onExit(child, 'code' in end ? `exited with code ${end.code}` : `was ended by ${end.signal}`);
       const cancel = clock.after(PIPES_MS, () => this.#onPipesOver(child));
       child.once('close', () => {
@@ -191,7 +191,7 @@ export class StdioTransport implements Transport {
     const child = this.#child;
     if (child?.pid === undefined) return;
     if (await this.#endsWithin(TERMINATE_MS)) return;
-    if (this.#carried) signalCarried(child.pid, 'SIGTERM');
+    if (this.#carried) signalBubblewrapGroup(child.pid, 'SIGTERM');
     else signalGroup(child.pid, 'SIGTERM');
     if (await this.#endsWithin(TERMINATE_MS)) return;
     signalGroup(child.pid, 'SIGKILL');
@@ -289,7 +289,7 @@ function messageReader(longestBytes: number, sink: MessageSink): (chunk: Buffer)
     if (text === '') return;
     let message: JSONRPCMessage;
     try {
-      message = parseJSONRPCMessage(parseForeignJson(text));
+      message = parseJSONRPCMessage(parseUntrustedJson(text));
     } catch {
       sink.garbage(line.subarray(0, SHOWN_BYTES).toString('utf8'), line.length);
       return;

@@ -4,7 +4,7 @@
  */
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { z } from 'zod';
-import { JsonSyntaxError, readPlacedJson } from '../kit/json/strict-json.ts';
+import { JsonSyntaxError, readJsonWithPositions } from '../kit/json/strict-json.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { checkInput } from '../wire/validate.ts';
 import { definitionOf, digestOf, type ToolDefinition, toolDefinitionSchema } from './tool-definition.ts';
@@ -72,7 +72,7 @@ export function lockPathOf(manifestPath: string): string {
 
 function parseLock(path: string, text: string): ToolLock {
   try {
-    const { value, placeOf } = readPlacedJson(text);
+    const { value, positionOf: placeOf } = readJsonWithPositions(text);
     const checked = checkInput(toolLockSchema, value);
     if ('value' in checked) return checked.value;
     const lines = checked.problems.map(({ path: at, sentence }) => {
@@ -82,7 +82,7 @@ function parseLock(path: string, text: string): ToolLock {
     throw new ReveilleError('invalid_request', lines.join('\n'));
   } catch (thrown) {
     if (!(thrown instanceof JsonSyntaxError)) throw thrown;
-    const { line, column } = thrown.place;
+    const { line, column } = thrown.position;
     throw new ReveilleError('invalid_request', `${path}:${line}:${column}: this is not JSON: ${thrown.message}`);
   }
 }

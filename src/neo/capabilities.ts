@@ -5,7 +5,7 @@
  */
 import type { Clock } from '../kit/clock/clock.ts';
 import type { Logger } from '../kit/log/log.ts';
-import type { Walls } from '../kit/process/separation.ts';
+import type { Sandbox } from '../kit/process/isolation.ts';
 import { ReveilleError, toReveilleError } from '../wire/errors.ts';
 import type { Settings } from '../wire/settings.ts';
 import type { SurfaceView } from '../wire/tool-surface.ts';
@@ -25,7 +25,7 @@ export type CapabilitiesOptions = {
   /** The values for references in the manifest. */
   variables: Settings;
   /** Paths that child servers must not see. */
-  sandbox?: Walls | undefined;
+  sandbox?: Sandbox | undefined;
   store: Pick<ConversationStore, 'turn' | 'newestDone'> & ConversationSource;
   approvers: Approvers;
   clock: Clock;
@@ -119,7 +119,7 @@ export async function createCapabilities(options: CapabilitiesOptions): Promise<
     const surface = await spawnTools({
       config: tools,
       variables,
-      walls: sandbox,
+      sandbox,
       dataDir,
       warnings,
       delegate: executor?.delegate,
@@ -155,7 +155,7 @@ export async function createCapabilities(options: CapabilitiesOptions): Promise<
   return {
     async check() {
       if (!tools) return;
-      const { checkFiles } = await import('./tools/agreed.ts');
+      const { checkFiles } = await import('./tools/file-check.ts');
       if (!checkFiles(tools, variables, dataDir)) return;
       isChecking = true;
       const deadline = Promise.withResolvers<void>();

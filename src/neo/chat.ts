@@ -4,7 +4,7 @@ import type { Clock } from '../kit/clock/clock.ts';
 import { labelSchema, ownerOf } from '../wire/did.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { derivedName, fireIdOf, REPEAT_SECONDS } from '../wire/fire-id.ts';
-import { type ChatAccepted, type ChatRequest, WAKE_HEADERS, WAKE_MARKS } from '../wire/wake.ts';
+import { type ChatAccepted, type ChatRequest, WAKE_HEADERS, WAKE_MEMBERS } from '../wire/wake.ts';
 import type { ConversationStore } from './conversations/store.ts';
 import type { NewTurn } from './turn.ts';
 
@@ -39,7 +39,7 @@ export function withMarkers(header: Header, body: Record<string, unknown>): Reco
   return body;
 }
 
-const isWake = (body: ChatRequest) => WAKE_MARKS.some((name) => body[name] !== undefined);
+const isWake = (body: ChatRequest) => WAKE_MEMBERS.some((name) => body[name] !== undefined);
 
 /**
  * The user of a delivered wake, by its header; `undefined` where the header is missing, or the request is not a wake.

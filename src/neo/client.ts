@@ -6,8 +6,8 @@
 import type { Dispatcher } from 'undici';
 import type { z } from 'zod';
 import { type Clock, systemClock } from '../kit/clock/clock.ts';
-import { type Attend, type Call, callOf, createCaller, type Daemon, withinTime } from '../kit/http/caller.ts';
-import { below, type Exchange, exchange, reasonOf } from '../kit/http/exchange.ts';
+import { type LimitedCall, type Call, callOf, createCaller, type Daemon, withinTime } from '../kit/http/caller.ts';
+import { joinUrl, type Exchange, exchange, reasonOf } from '../kit/http/exchange.ts';
 import type { GateAnswer } from '../wire/executor.ts';
 import { encodeJson, type RawJson } from '../wire/json.ts';
 import type { PersonChat } from '../wire/person.ts';
@@ -83,7 +83,7 @@ export async function deliver(
 ): Promise<Delivery> {
   const outcome = await exchange(dispatcher, {
     method: 'POST',
-    url: below(url, NEO_ROUTES.chat.path),
+    url: joinUrl(url, NEO_ROUTES.chat.path),
     headers: {
       authorization: `Bearer ${token}`,
       'content-type': 'application/json',
@@ -104,13 +104,13 @@ export async function deliver(
 }
 
 /** Queries the state of a turn. Never rejects. */
-export function askTurn(
+export function queryTurn(
   dispatcher: Dispatcher,
   { url, token, turn, clock, signal }: DaemonAddress & { turn: AcceptedTurn; clock: Clock; signal: AbortSignal },
 ): Promise<Exchange> {
   return exchange(dispatcher, {
     method: 'GET',
-    url: below(url, pathOf(NEO_ROUTES.getTurn, { id: turn.conversation_id, turn_id: turn.turn_id })),
+    url: joinUrl(url, pathOf(NEO_ROUTES.getTurn, { id: turn.conversation_id, turn_id: turn.turn_id })),
     headers: { authorization: `Bearer ${token}`, accept: 'application/json' },
     maxBytes: TURN_MAX_BYTES,
     signal,
@@ -128,7 +128,7 @@ export type NeoEndpoint = {
 
 export type NeoClientOptions = NeoEndpoint & {
   /** Limits each call; one minute by default, in which a machine can start. */
-  attend?: Attend;
+  attend?: LimitedCall;
   clock?: Clock;
 } & Partial<Pick<Daemon, 'name' | 'remedy' | 'tokenName' | 'explain' | 'transport'>>;
 
@@ -187,7 +187,7 @@ export function createNeoClient(options: NeoClientOptions) {
     events: (follow: FollowOptions): AsyncGenerator<NeoEvent> =>
       followEvents(
         {
-          url: below(address, NEO_ROUTES.events.path),
+          url: joinUrl(address, NEO_ROUTES.events.path),
           headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
           name: `${name} at ${address}`,
           clock,

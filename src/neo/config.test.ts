@@ -37,7 +37,7 @@ test('the defaults are loopback, port 8080 and the offline model', () => {
     maxQueued: 1000,
     repeatMs: 86_340_000,
     retryPolicy: { firstMs: 30_000, longestMs: 900_000, giveUpMs: 86_400_000 },
-    separation: 'auto',
+    isolation: 'auto',
     warnings: [],
   });
 });
@@ -97,7 +97,7 @@ test('a model needs its address and its name; an incomplete configuration does n
 
 test('a key that would travel in the clear is warned about, but not on loopback', () => {
   const model = { NEO_MODEL: 'm', NEO_MODEL_API_KEY: 'key' };
-  assert.match(parse({ ...model, NEO_MODEL_BASE_URL: 'http://models.example/v1' }).warnings.join(), /in the clear/);
+  assert.match(parse({ ...model, NEO_MODEL_BASE_URL: 'http://models.example/v1' }).warnings.join(), /sent unencrypted/);
   assert.deepEqual(parse({ ...model, NEO_MODEL_BASE_URL: 'http://127.0.0.1:1234/v1' }).warnings, []);
   assert.deepEqual(parse({ ...model, NEO_MODEL_BASE_URL: 'https://models.example/v1' }).warnings, []);
 });

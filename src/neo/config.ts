@@ -1,9 +1,9 @@
 /** Neo's configuration (docs/contracts.md §11). */
 import { join } from 'node:path';
 import { z } from 'zod';
-import { type Door, doorSettings, hostNames, isLoopback, parseDoor } from '../kit/http/door.ts';
+import { type ListenerSettings, listenerSettings, hostNames, isLoopback, parseListenerSettings } from '../kit/http/listener-settings.ts';
 import { type ModelConfig, modelSettings, parseModelConfig } from '../kit/model/settings.ts';
-import type { SeparationMode } from '../kit/process/separation.ts';
+import type { IsolationMode } from '../kit/process/isolation.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { REPEAT_SECONDS, REPEAT_SECONDS_MAX } from '../wire/fire-id.ts';
 import {
@@ -11,7 +11,7 @@ import {
   portSetting,
   type Settings,
   secretSetting,
-  separationSetting,
+  isolationSetting,
   switchSetting,
   urlSetting,
   wholeNumber,
@@ -24,7 +24,7 @@ export type NeoConfig = {
   readonly port: number;
   /** An open descriptor on which the parent process reads where Neo listens. */
   readonly portChannel?: number | undefined;
-  readonly door?: Door;
+  readonly listener?: ListenerSettings;
   readonly dataDir: string;
   /** `undefined`: no request needs a token; only in development and only on loopback. */
   readonly token: string | undefined;
@@ -49,7 +49,7 @@ export type NeoConfig = {
   /** Where chronosd accepts turn reports; without it none are sent. */
   readonly chronosUrl?: string;
   /** Whether its MCP servers run in a sandbox. */
-  readonly separation: SeparationMode;
+  readonly isolation: IsolationMode;
   /** Warnings for the log about accepted settings that should not stay. */
   readonly warnings: readonly string[];
 };
@@ -62,7 +62,7 @@ export const neoSettingsSchema = z.object({
   NEO_HOST: z.string().regex(hostName, 'must be an address or a host name').default('127.0.0.1'),
   /** The port; by default `PORT`, else 8080. 0 lets the system pick one. */
   NEO_PORT: portSetting.optional(),
-  ...doorSettings('NEO'),
+  ...listenerSettings('NEO'),
   /** The port variable of hosting platforms, used without `NEO_PORT`. */
   PORT: portSetting.optional(),
   /** A descriptor on which the parent process reads where Neo listens; a router sets it. */
@@ -78,7 +78,7 @@ export const neoSettingsSchema = z.object({
   /** Allows a start without the token on loopback, for development. */
   NEO_DEV: switchSetting.default(false),
   /** Whether child programs of a daemon run in a sandbox: where possible, always, or never. */
-  REVEILLE_SEPARATION: separationSetting,
+  REVEILLE_SEPARATION: isolationSetting,
   /** The model at the same endpoint for learning; `NEO_MODEL` by default, `none` for no learning. */
   NEO_CHEAP_MODEL: z.string().max(200).optional(),
   /** The model at the same endpoint for embeddings of memories; without it only full-text search finds them. */
@@ -138,7 +138,7 @@ export function parseNeoConfig(settings: Settings): NeoConfig {
     host: read.NEO_HOST,
     port: read.NEO_PORT ?? (read.REVEILLE_PORT_FD === undefined ? (read.PORT ?? DEFAULT_PORT) : ANY_PORT),
     portChannel: read.REVEILLE_PORT_FD,
-    door: parseDoor('NEO', read.NEO_HOST, settings),
+    listener: parseListenerSettings('NEO', read.NEO_HOST, settings),
     dataDir,
     allowedHosts: hostNames(read.NEO_ALLOWED_HOSTS),
     token: read.NEO_DAEMON_TOKEN,
@@ -154,7 +154,7 @@ export function parseNeoConfig(settings: Settings): NeoConfig {
       longestMs: Math.max(RETRY_POLICY.longestMs, read.NEO_RETRY_SECONDS * 1000),
       giveUpMs: read.NEO_RETRY_HOURS * 3600_000,
     },
-    separation: read.REVEILLE_SEPARATION,
+    isolation: read.REVEILLE_SEPARATION,
     ...(read.NEO_CHRONOS_URL === undefined ? {} : { chronosUrl: read.NEO_CHRONOS_URL }),
     warnings: [
       ...(read.NEO_DAEMON_TOKEN === undefined

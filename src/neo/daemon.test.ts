@@ -10,7 +10,7 @@ import {
   ask,
   dataOf,
   errorOf,
-  heldModel,
+  pausedModel,
   postChat,
   readEvents,
   settledTurns,
@@ -44,7 +44,7 @@ test('Neo reports its port to a parent process that passed a descriptor', async 
 });
 
 test('health says whether a machine may be put to sleep', async (t) => {
-  const model = heldModel();
+  const model = pausedModel();
   const neo = await startedNeo(t, { model });
   await accepted(neo, { message: 'one', conversation_id: 'c' });
   const requests = await model.next();
@@ -112,7 +112,7 @@ test('a rate-limited endpoint is called again after its delay, and the turn ends
 
 test('a close lets the running turn finish', async (t) => {
   const dataDir = temporaryFolder(t);
-  const model = heldModel();
+  const model = pausedModel();
   const neo = await startedNeo(t, { dataDir, model });
   await accepted(neo, { message: 'x', conversation_id: 'c' });
   const requests = await model.next();
@@ -125,7 +125,7 @@ test('a close lets the running turn finish', async (t) => {
 
 test('a turn that outlasts the close runs again at the next start', async (t) => {
   const dataDir = temporaryFolder(t);
-  const model = heldModel();
+  const model = pausedModel();
   const neo = await startedNeo(t, { dataDir, model, drainMs: 20 });
   await accepted(neo, { message: 'x', conversation_id: 'c' });
   await model.next();
@@ -155,7 +155,7 @@ test('without a manifest the list of tools is empty', async (t) => {
 });
 
 test('a turn is cancelled over HTTP, and an unknown one is not found', async (t) => {
-  const model = heldModel();
+  const model = pausedModel();
   const neo = await startedNeo(t, { model });
   const { turn_id } = await accepted(neo, { message: 'x', conversation_id: 'c' });
   await model.next();

@@ -2,11 +2,11 @@
 import { closeSync, writeSync } from 'node:fs';
 import type { Clock } from '../kit/clock/clock.ts';
 import type { RunningServer } from '../kit/http/server.ts';
-import { receiptKey } from '../kit/identity/webhook-signature.ts';
+import { turnReportKey } from '../kit/identity/webhook-signature.ts';
 import type { Logger } from '../kit/log/log.ts';
 import type { Outbox } from '../kit/outbox/outbox.ts';
-import { createReceiptSender, type ReceiptSenderOptions } from '../kit/outbox/receipt-sender.ts';
-import type { Walls } from '../kit/process/separation.ts';
+import { createTurnReportSender, type TurnReportSenderOptions } from '../kit/outbox/turn-report-sender.ts';
+import type { Sandbox } from '../kit/process/isolation.ts';
 import type { ReveilleError } from '../wire/errors.ts';
 import type { Settings } from '../wire/settings.ts';
 import { type Capabilities, createCapabilities } from './capabilities.ts';
@@ -35,7 +35,7 @@ export type NeoOptions = {
   /** The values for references in the agent manifest; none by default. */
   variables?: Settings;
   /** Paths that its MCP servers must not see. */
-  walls?: Walls;
+  sandbox?: Sandbox;
   /** Answers instead of the configured model. */
   model?: NeoModel;
   /**
@@ -81,7 +81,7 @@ export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
     capabilities = await createCapabilities({
       config,
       variables,
-      sandbox: options.walls,
+      sandbox: options.sandbox,
       store,
       approvers,
       clock,
@@ -107,7 +107,7 @@ export async function startNeo(options: NeoOptions): Promise<RunningNeo> {
       store,
       runner,
       model: answeringModel.name,
-      receipts: turnReports,
+      turnReports,
       capabilities,
       approvers,
       feed,
@@ -168,9 +168,9 @@ function reportPort(port: number, channel: number | undefined, log: Logger): voi
 /** The sender of turn reports; absent without an address or without a token to sign with. */
 function turnReportSender(
   { chronosUrl, token }: NeoConfig,
-  options: Pick<ReceiptSenderOptions, 'outbox' | 'clock' | 'log'>,
+  options: Pick<TurnReportSenderOptions, 'outbox' | 'clock' | 'log'>,
 ): Outbox | undefined {
   if (chronosUrl === undefined || token === undefined) return undefined;
-  const key = receiptKey(token);
-  return createReceiptSender({ ...options, url: () => chronosUrl, keyOf: () => key, random: Math.random });
+  const key = turnReportKey(token);
+  return createTurnReportSender({ ...options, url: () => chronosUrl, keyOf: () => key, random: Math.random });
 }

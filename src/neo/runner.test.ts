@@ -8,7 +8,7 @@ import { ReveilleError } from '../wire/errors.ts';
 import { type ConversationStore, openConversationStore } from './conversations/store.ts';
 import type { NeoModel } from './model.ts';
 import { createRunner, type RunnerOptions } from './runner.ts';
-import { heldModel } from './testing/workbench.ts';
+import { pausedModel } from './testing/workbench.ts';
 
 function workbench(t: TestContext, options: Partial<RunnerOptions> = {}) {
   const clock = new ManualClock();
@@ -19,7 +19,7 @@ function workbench(t: TestContext, options: Partial<RunnerOptions> = {}) {
     return store;
   };
   const store = open();
-  const model = heldModel();
+  const model = pausedModel();
   const make = (members: Partial<RunnerOptions> = {}) =>
     createRunner({ store, model, clock, log: silentLogger, ...options, ...members });
   const runner = make();
@@ -93,7 +93,7 @@ test('a model error fails the turn with its message and the next turn runs', asy
     store.turnsAfter('a', 0, 9).turns.map(({ status, error, model: name }) => [status, error, name]),
     [
       ['failed', 'the model endpoint answered 401: no', 'held'],
-      ['failed', 'something went wrong on our side; the log has the details', 'held'],
+      ['failed', 'internal error; the log of the daemon has the details', 'held'],
     ],
   );
 });

@@ -9,7 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { type Dice, diceOf, rounds } from '../../test/support/random/random.ts';
 import { temporaryFolder } from '../../test/support/temporary.ts';
 import { systemClock } from '../kit/clock/clock.ts';
-import { receiptKey, verifyWebhook } from '../kit/identity/webhook-signature.ts';
+import { turnReportKey, verifyWebhook } from '../kit/identity/webhook-signature.ts';
 import { modelEndpoint, saying } from '../kit/model/testing/model-endpoint.ts';
 import { WAKE_HEADERS } from '../wire/wake.ts';
 import { type NeoChild, neoChild } from './testing/neo-child.ts';
@@ -30,7 +30,7 @@ async function startReceiver(t: TestContext, dice: Dice) {
   const server = createServer(async (request, response) => {
     const body = await text(request);
     const headers = request.headers as Record<string, string>;
-    const verdict = verifyWebhook({ headers, body, secrets: [receiptKey(TOKEN)], nowMs: systemClock.now() });
+    const verdict = verifyWebhook({ headers, body, secrets: [turnReportKey(TOKEN)], nowMs: systemClock.now() });
     const behaviour = misbehaves ? dice(6) : 5;
     if (behaviour === 0) return void request.socket.destroy();
     if (behaviour === 1) return void response.writeHead(503).end('{}');

@@ -1,7 +1,7 @@
 /** A turn: one message to the agent and its outcome. Pure; the states are those of `wire/turn.ts`. */
 import { backoff, withJitter } from '../kit/clock/backoff.ts';
 import { RawJson } from '../wire/json.ts';
-import type { TurnReport } from '../wire/receipt.ts';
+import type { TurnReport } from '../wire/turn-report.ts';
 import { formatInstant } from '../wire/rfc3339.ts';
 import type { TurnEventData, TurnOrigin, TurnStatus, TurnView } from '../wire/turn.ts';
 import type { LateReason } from '../wire/wake.ts';

@@ -49,7 +49,7 @@ test('every other answer, and no answer, means that the keys are unavailable now
     [failure(new ReveilleError('internal', 'broken')), /broken/],
     [failure(new ReveilleError('not_found', 'GET /internal/receipt-keys/ada is not a route of router')), /not a route/],
     [(_, response) => void response.end('<html>'), /not an envelope/],
-    [(_, response) => void response.end(okEnvelope({ keys: ['short'] })), /of this version/],
+    [(_, response) => void response.end(okEnvelope({ keys: ['short'] })), /the same version/],
     [(_, response) => void response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(), /302/],
     [(request) => void request.socket.destroy(), /does not answer/],
   ];

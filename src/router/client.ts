@@ -1,7 +1,7 @@
 /** The typed clients of the router: its admin routes (docs/contracts.md §4), and the calls of chronosd. */
 import type { z } from 'zod';
 import { type Clock, systemClock } from '../kit/clock/clock.ts';
-import { type Attend, type Call, callOf, createCaller, NoAnswer, withinTime } from '../kit/http/caller.ts';
+import { type LimitedCall, type Call, callOf, createCaller, NoAnswer, withinTime } from '../kit/http/caller.ts';
 import type { Budget } from '../wire/budget.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { elementsOf, RawJson, sliceAt } from '../wire/json.ts';
@@ -51,7 +51,7 @@ export type RouterClient = {
 const CALL_MS = 30_000;
 
 /** The address of a router, the token it requires, and the longest duration of one call. */
-type RouterAddress = { url: string; token?: string | undefined; attend?: Attend };
+type RouterAddress = { url: string; token?: string | undefined; attend?: LimitedCall };
 
 /**
  * @param options.token `ROUTER_ADMIN_TOKEN`; a router for development needs none
@@ -140,7 +140,7 @@ function refused(url: string): ReveilleError {
  * The keys with which a user's machine signs turn reports; `undefined` for a user without a machine. Rejects with
  * `unavailable`.
  */
-export type AskKeys = (userId: string) => Promise<readonly string[] | undefined>;
+export type ReadKeys = (userId: string) => Promise<readonly string[] | undefined>;
 
 export type RouterKeysOptions = {
   /** The address of wakes. The keys are requested from the same router. */
@@ -153,7 +153,7 @@ export type RouterKeysOptions = {
 const KEYS_MS = 5_000;
 const RETRY_AFTER_SECONDS = 2;
 
-export function routerKeys({ wakeUrl, token, clock }: RouterKeysOptions): AskKeys {
+export function routerKeys({ wakeUrl, token, clock }: RouterKeysOptions): ReadKeys {
   const { origin } = new URL(wakeUrl);
   const tokenName = 'CHRONOS_WAKE_TOKEN';
   const { call, read } = createCaller({ name: 'the router', url: origin, remedy: 'is it running?', tokenName });

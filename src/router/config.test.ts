@@ -32,7 +32,7 @@ test('the defaults match the contract', () => {
     adminToken: secrets.ROUTER_ADMIN_TOKEN,
     metricsToken: undefined,
     wakeTimeoutMs: 30_000,
-    separation: 'auto',
+    isolation: 'auto',
     probeIntervalMs: 100,
     repeatMs: 86_340_000,
     orphanSeconds: 60,
@@ -90,7 +90,7 @@ test('the addresses of engines and clouds are used unchanged', () => {
 test('the two tokens must differ', () => {
   const same = 'the-same-canary-twice';
   const message = messageOf({ ROUTER_DATA_DIR: '/d', ROUTER_WAKE_TOKEN: same, ROUTER_ADMIN_TOKEN: same });
-  assert.equal(message, 'ROUTER_WAKE_TOKEN and ROUTER_ADMIN_TOKEN are the same secret; give each one of its own');
+  assert.equal(message, 'ROUTER_WAKE_TOKEN and ROUTER_ADMIN_TOKEN have the same value; set a different secret for each');
 });
 
 test('a console without alarm settings stops the start with the missing names; TLS users are recognized', () => {

@@ -1,8 +1,8 @@
 /** The router's configuration (docs/contracts.md §11), parsed once from the given variables. */
 import { join } from 'node:path';
 import { z } from 'zod';
-import { type Door, doorSettings, hostNames, isLoopback, parseDoor, refuseSharedSecrets } from '../kit/http/door.ts';
-import type { SeparationMode } from '../kit/process/separation.ts';
+import { type ListenerSettings, listenerSettings, hostNames, isLoopback, parseListenerSettings, refuseSharedSecrets } from '../kit/http/listener-settings.ts';
+import type { IsolationMode } from '../kit/process/isolation.ts';
 import { type Budget, budgetSchema } from '../wire/budget.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import { REPEAT_SECONDS, REPEAT_SECONDS_MAX } from '../wire/fire-id.ts';
@@ -12,7 +12,7 @@ import {
   portSetting,
   type Settings,
   secretSetting,
-  separationSetting,
+  isolationSetting,
   switchSetting,
   urlSetting,
   wholeNumber,
@@ -27,14 +27,14 @@ export const routerSettingsSchema = z.object({
   ROUTER_PORT: portSetting.default(8088),
   /** Host names of this listener besides loopback names and the host, separated by commas. */
   ROUTER_ALLOWED_HOSTS: z.string().optional(),
-  ...doorSettings('ROUTER'),
+  ...listenerSettings('ROUTER'),
   /** The listen address for users on the way to their machine. */
   ROUTER_PUBLIC_HOST: z.string().default('127.0.0.1'),
   /** The port of that listener; 0 lets the system pick one. */
   ROUTER_PUBLIC_PORT: portSetting.default(8087),
   /** Host names of this listener besides loopback names and the host, separated by commas. */
   ROUTER_PUBLIC_ALLOWED_HOSTS: z.string().optional(),
-  ...doorSettings('ROUTER_PUBLIC'),
+  ...listenerSettings('ROUTER_PUBLIC'),
   /** Requests of one user. */
   ROUTER_PUBLIC_REQUESTS_PER_MINUTE: wholeNumber(1, 1_000_000).default(600),
   /** Concurrent streams of one user. */
@@ -74,7 +74,7 @@ export const routerSettingsSchema = z.object({
   /** Development: allows missing secrets on loopback. */
   ROUTER_DEV: switchSetting.default(false),
   /** Whether programs that a daemon starts run in a sandbox: where possible, always, or never. */
-  REVEILLE_SEPARATION: separationSetting,
+  REVEILLE_SEPARATION: isolationSetting,
   /** For Fly machines; without it none can be woken. */
   FLY_API_TOKEN: z
     .string()
@@ -95,7 +95,7 @@ export type PublicConfig = Readonly<{
   port: number;
   /** Accepted `Host` values besides loopback names and `host`. */
   allowedHosts: readonly string[];
-  listener: Door;
+  listener: ListenerSettings;
   /** Whether a proxy holds the certificate, so that all requests have the proxy's address. */
   isBehindProxy: boolean;
   /** Whether users connect with TLS, which ends here or at a proxy. */
@@ -111,7 +111,7 @@ export type RouterConfig = Readonly<{
   port: number;
   /** Accepted `Host` values besides loopback names and `host`. */
   allowedHosts: readonly string[];
-  listener: Door;
+  listener: ListenerSettings;
   /** The second listener, for users on the way to their machine. */
   public: PublicConfig;
   dataDir: string;
@@ -147,7 +147,7 @@ export type RouterConfig = Readonly<{
    */
   dockerHost: string | undefined;
   /** Whether machines run in a sandbox. */
-  separation: SeparationMode;
+  isolation: IsolationMode;
   /** Sentences for the log. */
   warnings: readonly string[];
 }>;
@@ -197,7 +197,7 @@ export function parseRouterConfig(settings: Settings): RouterConfig {
     host: values.ROUTER_HOST,
     port: values.ROUTER_PORT,
     allowedHosts: hostNames(values.ROUTER_ALLOWED_HOSTS),
-    listener: parseDoor('ROUTER', values.ROUTER_HOST, settings),
+    listener: parseListenerSettings('ROUTER', values.ROUTER_HOST, settings),
     public: publicConfig(values, settings),
     dataDir,
     presetFolder: join(values.REVEILLE_HOME ?? dataDir, 'presets'),
@@ -214,7 +214,7 @@ export function parseRouterConfig(settings: Settings): RouterConfig {
     flyApiToken: values.FLY_API_TOKEN,
     flyApiUrl: values.FLY_API_BASE_URL,
     dockerHost: values.DOCKER_HOST,
-    separation: values.REVEILLE_SEPARATION,
+    isolation: values.REVEILLE_SEPARATION,
     warnings,
   });
 }
@@ -246,7 +246,7 @@ function publicConfig(values: z.output<typeof routerSettingsSchema>, settings: S
     host,
     port: isFree ? 0 : values.ROUTER_PUBLIC_PORT,
     allowedHosts: hostNames(values.ROUTER_PUBLIC_ALLOWED_HOSTS),
-    listener: parseDoor('ROUTER_PUBLIC', host, settings),
+    listener: parseListenerSettings('ROUTER_PUBLIC', host, settings),
     isBehindProxy: values.ROUTER_PUBLIC_TLS !== undefined,
     isTls: values.ROUTER_PUBLIC_TLS !== undefined || values.ROUTER_PUBLIC_TLS_CERT !== undefined,
     console: consoleConfig(values),

@@ -5,9 +5,9 @@ import { Agent } from '../kit/http/dispatchers.ts';
 import { guardedConnector } from '../kit/http/guarded-client.ts';
 import { type MetricsPage, metricsRoute } from '../kit/http/metrics-route.ts';
 import { type RunningServer, startServer } from '../kit/http/server.ts';
-import { receiptKey } from '../kit/identity/webhook-signature.ts';
+import { turnReportKey } from '../kit/identity/webhook-signature.ts';
 import type { Logger } from '../kit/log/log.ts';
-import type { Walls } from '../kit/process/separation.ts';
+import type { Sandbox } from '../kit/process/isolation.ts';
 import type { Grant } from '../kit/process/view.ts';
 import { toReveilleError } from '../wire/errors.ts';
 import { WAKE_BODY_MAX_BYTES } from '../wire/wake.ts';
@@ -28,7 +28,7 @@ import { AwakeRecords } from './providers/awake-records.ts';
 import type { ProviderParts } from './providers/descriptor.ts';
 import { DAEMON_PROVIDERS } from './providers/descriptors.ts';
 import { createHealthProbe } from './providers/health.ts';
-import { Separation } from './providers/separation.ts';
+import { Isolation } from './providers/isolation.ts';
 import { ConsoleRows } from './public/console-rows.ts';
 import { type PagesOf, type PublicListener, startPublicListener } from './public/listener.ts';
 import { ownMachine } from './public/own-machine.ts';
@@ -49,7 +49,7 @@ export type RouterOptions = {
   /** The environment from which machine processes get the allow-listed variables. */
   environment: Readonly<Record<string, string | undefined>>;
   /** The sandbox of machines; without it they run unrestricted. */
-  walls?: Walls | undefined;
+  sandbox?: Sandbox | undefined;
   /** Paths below hidden folders that a user's machine may read anyway. */
   grantedTo?: (userId: string) => readonly Grant[];
   onWake?: OnWake;
@@ -90,8 +90,8 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
   const connect = guardedConnector();
   // A turn of an external server may keep its connection for an hour.
   const targetCalls = new Agent({ connections: CONNECTIONS, pipelining: 1, allowH2: false, connect });
-  const isolation = new Separation({
-    sandboxer: options.walls,
+  const isolation = new Isolation({
+    sandboxer: options.sandbox,
     grantedTo: options.grantedTo,
     machines: () => registry.all(),
   });
@@ -111,7 +111,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
     commits,
     awake: (name) => new AwakeRecords(name, { file, commits, log }),
     probe,
-    separation: isolation,
+    isolation,
     reaper,
     environment: options.environment,
     chronosUrl: chronosUrlOf(options) ?? (() => undefined),
@@ -177,7 +177,7 @@ export async function startRouter(options: RouterOptions): Promise<RunningRouter
       host: config.host,
       port: config.port,
       allowedHosts: config.allowedHosts,
-      door: config.listener,
+      listener: config.listener,
       routes(app) {
         addWakeRoutes(app, { repetitions, wakeToken: config.wakeToken, clock, log });
         addTurnReportKeyRoutes(app, { registry, wakeToken: config.wakeToken });
@@ -248,7 +248,7 @@ function chronosUrlOf({ config: { chronosUrl }, chronosUrl: late }: RouterOption
 async function openTargets(
   options: RouterOptions,
   registry: Registry,
-  isolation: Separation,
+  isolation: Isolation,
   dispatcher: Dispatcher,
 ): Promise<Targets> {
   const { config, clock, log, environment, onStage } = options;
@@ -265,7 +265,7 @@ async function openTargets(
   const chronosUrl = chronosUrlOf(options);
   const keyOf = (userId: string) => {
     const [token] = registry.turnReportTokens(userId);
-    return token === undefined ? undefined : receiptKey(token);
+    return token === undefined ? undefined : turnReportKey(token);
   };
   const reporting = {
     ...(onStage ? { onStage } : {}),
@@ -279,7 +279,7 @@ async function openTargets(
       suspend,
       dispatcher,
       environment,
-      separation: isolation,
+      isolation,
       clock,
       log,
       ...reporting,

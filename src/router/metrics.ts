@@ -3,10 +3,10 @@
  */
 import { Counter, Gauge, Registry } from 'prom-client';
 import type { MetricsPage } from '../kit/http/metrics-route.ts';
-import type { DoorFigures } from '../kit/http/server.ts';
+import type { ListenerFigures } from '../kit/http/server.ts';
 import type { PublicFigures } from './public/listener.ts';
 
-export type RouterFigures = { internal: DoorFigures; public: PublicFigures & { listener: DoorFigures } };
+export type RouterFigures = { internal: ListenerFigures; public: PublicFigures & { listener: ListenerFigures } };
 
 /** The outcomes of a request, by the counter of each. */
 const RESULTS = {

@@ -6,7 +6,7 @@
 import type { Dispatcher } from 'undici';
 import { type Clock, wait } from '../kit/clock/clock.ts';
 import { reasonOf } from '../kit/http/exchange.ts';
-import { type AcceptedTurn, askTurn, type DaemonAddress } from '../neo/client.ts';
+import { type AcceptedTurn, queryTurn, type DaemonAddress } from '../neo/client.ts';
 import { openEnvelope } from '../wire/envelope.ts';
 import { ReveilleError } from '../wire/errors.ts';
 import type { MachineTurnStatus } from '../wire/machine-turn.ts';
@@ -82,7 +82,7 @@ export function turnOfDaemon({ dispatcher, clock, url, token, accepted }: Daemon
     outcome(signal) {
       let failures = 0;
       return follow(clock, signal, async () => {
-        const asked = await askTurn(dispatcher, { url, token, turn: accepted, clock, signal });
+        const asked = await queryTurn(dispatcher, { url, token, turn: accepted, clock, signal });
         if (asked.result !== 'answered') {
           failures++;
           return failures < FAILURES ? undefined : { known: 'lost', why: reasonOf(asked.error) };

@@ -10,7 +10,7 @@ import {
   toolSchemas,
   toolVersions,
 } from '../../schemas/chronometric/published.ts';
-import { CHRONOMETRIC_TOOL_VERSIONS } from '../../src/wire/chronometric-words.ts';
+import { CHRONOMETRIC_TOOL_VERSIONS } from '../../src/wire/chronometric-vocabulary.ts';
 
 test('the tools of chronometric have only additive changes since v0.1.0, except corrections from the sources', () => {
   assert.deepEqual(breaksSince(baseline(), toolSchemas()), []);

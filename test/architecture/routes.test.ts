@@ -11,14 +11,14 @@ import type { KeyRing } from '../../src/chronos/receipts/key-ring.ts';
 import { startExecutorServer } from '../../src/executor/http/server.ts';
 import type { ExecutorRail } from '../../src/executor/rail.ts';
 import { systemClock } from '../../src/kit/clock/clock.ts';
-import type { Door } from '../../src/kit/http/door.ts';
+import type { ListenerSettings } from '../../src/kit/http/listener-settings.ts';
 import type { RunningServer } from '../../src/kit/http/server.ts';
 import { silentLogger } from '../../src/kit/log/log.ts';
 import { startNeoServer } from '../../src/neo/http/server.ts';
 import { startBench } from '../../src/router/testing/bench.ts';
 
 const base = { host: '127.0.0.1', port: 0, log: silentLogger, clock: systemClock };
-const config = { ...base, door: {} as Door, allowedHosts: [], token: 'a', adminToken: 'b' };
+const config = { ...base, listener: {} as ListenerSettings, allowedHosts: [], token: 'a', adminToken: 'b' };
 /** Replaces dependencies that no request of this test uses. */
 const unused = <T>(given: object = {}) => given as T;
 
@@ -46,7 +46,7 @@ const SERVERS: Readonly<Record<string, (t: Parameters<typeof startBench>[0]) => 
     }),
   neo: () =>
     startNeoServer({
-      ...{ ...base, drainMs: 100, receipts: undefined, config: unused(config), model: 'offline' },
+      ...{ ...base, drainMs: 100, turnReports: undefined, config: unused(config), model: 'offline' },
       capabilities: unused(),
       runner: unused({ state: () => ({ busy: false, queued: 0 }) }),
       store: unused(),

@@ -194,7 +194,7 @@ test('a night: an alarm wakes Neo, it reads, edits and commits; the result of an
   assert.deepEqual(keys, [`${id}.exchange`, `${id}.send`]);
   const [woken, outcome, ...more] = await turns();
   assert.deepEqual([woken?.alarm_id, woken?.attempts, more], [alarm!.id, 1, []]);
-  assert.match(outcome!.message, new RegExp(`is over: intent ${id}[^]*It was completed`));
+  assert.match(outcome!.message, new RegExp(`has ended: intent ${id}[^]*It was completed`));
   assert.ok(
     fires.some(({ machine_start_ms }) => machine_start_ms !== null),
     'an alarm has started Neo',

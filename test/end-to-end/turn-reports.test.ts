@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { modelEndpoint, refusing, saying } from '../../src/kit/model/testing/model-endpoint.ts';
 import { neoChild } from '../../src/neo/testing/neo-child.ts';
-import { heldModel, settledTurns, startedNeo, TOKEN } from '../../src/neo/testing/workbench.ts';
+import { pausedModel, settledTurns, startedNeo, TOKEN } from '../../src/neo/testing/workbench.ts';
 import { eventually } from '../support/eventually.ts';
 import { atEnd } from '../support/temporary.ts';
 import { assertInOrder, openChronosdWithRouter, USER } from './chronosd-with-router.ts';
@@ -77,7 +77,7 @@ test('a Neo that is killed before it sends its turn report sends it when it runs
 
 test('a chronosd that is down while the turn ends gets the turn report afterwards', async (t) => {
   const daemons = await openChronosdWithRouter(t);
-  const model = heldModel();
+  const model = pausedModel();
   const neo = await startedNeo(t, { model, config: { chronosUrl: daemons.chronosUrl } });
   await daemons.put(USER, remoteNeo(neo.url));
   const id = await daemons.setAlarm();
@@ -94,7 +94,7 @@ test('a chronosd that is down while the turn ends gets the turn report afterward
 
 test('a machine whose token is replaced reports under the new one at once, and under the old one for a while', async (t) => {
   const daemons = await openChronosdWithRouter(t);
-  const model = heldModel();
+  const model = pausedModel();
   const neo = await startedNeo(t, { model, config: { chronosUrl: daemons.chronosUrl } });
   await daemons.put(USER, remoteNeo(neo.url));
   const id = await daemons.setAlarm();

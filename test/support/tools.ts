@@ -8,7 +8,7 @@ import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { probeBubblewrap } from '../../src/kit/process/bubblewrap.ts';
-import type { Means } from '../../src/kit/process/view.ts';
+import type { SandboxMechanism } from '../../src/kit/process/view.ts';
 import { findFaketime } from './cluster/wall-clock.ts';
 
 type Requirement = {
@@ -153,7 +153,7 @@ export function lacks(t: TestContext, tools: Tool | readonly Tool[]): boolean {
 }
 
 /** The reason to skip a test with the sandbox; `false` when the computer has `means` for one. */
-export function needsSandbox(means: Means): string | false {
+export function needsSandbox(means: SandboxMechanism): string | false {
   if (means.kind !== 'none') return false;
   return (process.platform === 'linux' && needs('bubblewrap')) || skipReason(means.why);
 }

@@ -124,7 +124,7 @@ class AgentRoutes(Caller):
     """Forwards a request of a user to the daemon on their own machine, and starts that machine. Answers are those of the daemon."""
 
     def chat(self, *, message: str, conversation_id: str | Unset = UNSET, payload: Any | Unset = UNSET) -> AcceptedTurn:
-        """Say something; 202 once the turn is durable."""
+        """Send a message; 202 once the turn is durable."""
         return cast("AcceptedTurn", self._call("POST", "/chat", body={"message": message, "conversation_id": conversation_id, "payload": payload}))
 
     def list_conversations(self, *, limit: int | Unset = UNSET, cursor: str | Unset = UNSET) -> ConversationPage:

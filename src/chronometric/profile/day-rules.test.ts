@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { DAYS, type Day } from '../../wire/chronometric-words.ts';
+import { DAYS, type Day } from '../../wire/chronometric-vocabulary.ts';
 import { logicalDay, protectedWindowAt, zoneAt } from './day-rules.ts';
 import { DEFAULT_PROFILE, UNREADABLE_PROFILE } from './default-profile.ts';
 import type { Profile, ProtectedWindow } from './profile.ts';

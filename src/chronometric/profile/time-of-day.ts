@@ -1,6 +1,6 @@
 /** Wall-clock times and windows as a profile writes them. Pure. */
 
-import { DAYS, type Day } from '../../wire/chronometric-words.ts';
+import { DAYS, type Day } from '../../wire/chronometric-vocabulary.ts';
 import { type LocalWindow, MINUTES_OF_DAY, type MinuteOfDay } from './profile.ts';
 
 /** Whether a minute of the day lies in a half-open window, which may wrap midnight. */

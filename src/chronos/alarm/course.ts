@@ -1,6 +1,6 @@
 /** The history of a fire: its progress, derived from its attempts and its machine's turn reports. Pure. */
 import type { FireStage, FireView } from '../../wire/alarm.ts';
-import type { TurnReport } from '../../wire/receipt.ts';
+import type { TurnReport } from '../../wire/turn-report.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import type { Attempt } from './alarm.ts';
 import type { LastTurn } from './lifecycle.ts';

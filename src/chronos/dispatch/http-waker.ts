@@ -8,7 +8,7 @@ import type { AbsenceReason } from '../../wire/alarm.ts';
 import { errorMessageOf } from '../../wire/envelope.ts';
 import { formatInstant, parseInstant } from '../../wire/rfc3339.ts';
 import { beginningOf } from '../../wire/text.ts';
-import { HELD_UNTIL_HEADER, MACHINE_READY_HEADER, WAKE_ORIGIN } from '../../wire/wake.ts';
+import { DEFERRED_UNTIL_HEADER, MACHINE_READY_HEADER, WAKE_ORIGIN } from '../../wire/wake.ts';
 import type { Claim } from '../store/store.ts';
 import type { Hold, WakeResult, Waker } from './waker.ts';
 
@@ -95,7 +95,7 @@ function wakeResult(url: string, exchange: Exchange): WakeResult | Hold {
     message === undefined ? answer.slice(0, ERROR_BODY_CHARACTERS) : beginningOf(message, ERROR_BODY_CHARACTERS),
   );
   // With an invalid header the answer is an ordinary refusal.
-  const deferredUntil = status === 429 ? parseInstant(String(headers[HELD_UNTIL_HEADER])) : undefined;
+  const deferredUntil = status === 429 ? parseInstant(String(headers[DEFERRED_UNTIL_HEADER])) : undefined;
   if (deferredUntil !== undefined) return { outcome: 'held', until: deferredUntil, reason: text };
   // "Retry at once" becomes one second: a receiver that always requests it would use up every attempt in no time.
   const wait = retryAfterOf(headers['retry-after']);

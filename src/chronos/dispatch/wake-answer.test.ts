@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { Pool } from 'undici';
 import { errorEnvelope } from '../../wire/envelope.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { HELD_UNTIL_HEADER } from '../../wire/wake.ts';
+import { DEFERRED_UNTIL_HEADER } from '../../wire/wake.ts';
 import { wakeAnswer } from './http-waker.ts';
 import type { Hold, WakeResult } from './waker.ts';
 
@@ -66,7 +66,7 @@ test('a 429 with an instant is a deferral with its reason; without one it is a r
   const answers: [status: number, header: string | undefined, body: string][] = [];
   const server = createServer((_, response) => {
     const [status, header, body] = answers.shift()!;
-    response.writeHead(status, header === undefined ? {} : { [HELD_UNTIL_HEADER]: header }).end(body);
+    response.writeHead(status, header === undefined ? {} : { [DEFERRED_UNTIL_HEADER]: header }).end(body);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;

@@ -1,7 +1,7 @@
 /** Cursors: positions in an ordered listing, opaque to clients. */
 import type { z } from 'zod';
 import { ReveilleError } from '../../wire/errors.ts';
-import { parseForeignJson } from '../../wire/json.ts';
+import { parseUntrustedJson } from '../../wire/json.ts';
 
 /** Encodes a position. */
 export function encodeCursor(position: unknown): string {
@@ -15,7 +15,7 @@ export function encodeCursor(position: unknown): string {
  */
 export function decodeCursor<T extends z.ZodType>(schema: T, cursor: string): z.output<T> {
   try {
-    return schema.parse(parseForeignJson(Buffer.from(cursor, 'base64url').toString('utf8')));
+    return schema.parse(parseUntrustedJson(Buffer.from(cursor, 'base64url').toString('utf8')));
   } catch (cause) {
     throw new ReveilleError('invalid_request', 'cursor must be the next_cursor of an earlier answer, unchanged', {
       cause,

@@ -14,13 +14,13 @@ import {
   alarmCreateSchema,
   alarmListQuerySchema,
   alarmListSchema,
-  alarmMarkSchema,
+  alarmChangeCounterSchema,
   alarmPatchSchema,
   alarmViewSchema,
   fireListQuerySchema,
   fireListSchema,
 } from '../../wire/alarm.ts';
-import { receiptPostSchema, receiptsRecordedSchema } from '../../wire/receipt.ts';
+import { turnReportPostSchema, turnReportsRecordedSchema } from '../../wire/turn-report.ts';
 import { PROBES, type Routes } from '../../wire/route.ts';
 
 export const CHRONOS_ROUTES = {
@@ -61,7 +61,7 @@ export const CHRONOS_ROUTES = {
     path: '/v1/alarm-mark',
     summary: 'a text that changes with every change of one of your alarms; absent where it cannot be computed cheaply',
     credential: 'principal',
-    data: alarmMarkSchema,
+    data: alarmChangeCounterSchema,
   },
   getAlarm: {
     method: 'get',
@@ -126,8 +126,8 @@ export const CHRONOS_ROUTES = {
     path: '/v1/fires/{fire_id}/receipts',
     summary: "turn reports of a fire, signed by the user's machine",
     credential: 'machine',
-    body: receiptPostSchema,
-    data: receiptsRecordedSchema,
+    body: turnReportPostSchema,
+    data: turnReportsRecordedSchema,
   },
   enrollAgent: {
     method: 'post',

@@ -1,7 +1,7 @@
 /** chronosd's HTTP server: authentication and routes. */
 import type { Clock } from '../../kit/clock/clock.ts';
 import { requireBearer } from '../../kit/http/bearer.ts';
-import type { Door } from '../../kit/http/door.ts';
+import type { ListenerSettings } from '../../kit/http/listener-settings.ts';
 import { type MetricsPage, metricsRoute } from '../../kit/http/metrics-route.ts';
 import { type ReadyReport, type RunningServer, startServer } from '../../kit/http/server.ts';
 import type { Logger } from '../../kit/log/log.ts';
@@ -23,7 +23,7 @@ export type ChronosServerOptions = {
   /** Accepted `Host` values besides loopback names and `host`. */
   allowedHosts?: readonly string[];
   /** Limits and certificate of the listener. */
-  listener?: Door | undefined;
+  listener?: ListenerSettings | undefined;
   /** Without it, only health, readiness and metrics are served. */
   service: ChronosService | undefined;
   /** Identifies the signer of a turn report; without it, no reports are accepted. */
@@ -54,7 +54,7 @@ export function startChronosServer({
     host,
     port,
     allowedHosts,
-    door,
+    listener: door,
     log,
     clock,
     ready,

@@ -7,7 +7,7 @@ import type { Logger } from '../../kit/log/log.ts';
 import { ownerOf } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { fireIdSchema, partsOfFireId } from '../../wire/fire-id.ts';
-import { receiptPostSchema, reportsOf } from '../../wire/receipt.ts';
+import { turnReportPostSchema, reportsOf } from '../../wire/turn-report.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import type { KeyRing } from '../receipts/key-ring.ts';
 import { refusalOf } from '../receipts/key-ring.ts';
@@ -37,7 +37,7 @@ export function turnReportRoutes(
 ): void {
   serve(app, CHRONOS_ROUTES.postReceipts, async (c) => {
     const fireId = fireIdOf(c);
-    const post = parseOrThrow(receiptPostSchema, await readJson(c));
+    const post = parseOrThrow(turnReportPostSchema, await readJson(c));
     const userId = ownerOf(post.user_id);
     const { alarmId, dueEpochMs: dueAt } = partsOfFireId(fireId);
     const fire = { owner: userId, alarmId, fireId, dueAt };

@@ -5,7 +5,7 @@
  */
 import type { Clock } from '../../kit/clock/clock.ts';
 import { verifyWebhook, WEBHOOK_HEADERS, type WebhookRefusal } from '../../kit/identity/webhook-signature.ts';
-import type { AskKeys } from '../../router/client.ts';
+import type { ReadKeys } from '../../router/client.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 
 // Verifies that a turn report comes from the machine of the user that it names.
@@ -45,7 +45,7 @@ export async function refusalOf(
 }
 
 export type KeyRingOptions = {
-  ask: AskKeys;
+  ask: ReadKeys;
   clock: Clock;
 };
 
@@ -60,7 +60,7 @@ const MAX_REQUESTS = 32;
 type Entry = { keys: readonly string[]; requestedAt: number };
 
 export class KeyRing {
-  readonly #request: AskKeys;
+  readonly #request: ReadKeys;
   readonly #clock: Clock;
   /** Ordered by last use. */
   readonly #cached = new Map<string, Entry>();

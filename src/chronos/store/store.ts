@@ -12,7 +12,7 @@
  * - An operation about alarms reads and changes only rows of the owner that it names.
  */
 import type { AlarmKind, AlarmStatus } from '../../wire/alarm.ts';
-import type { TurnReport, TurnStage } from '../../wire/receipt.ts';
+import type { TurnReport, TurnStage } from '../../wire/turn-report.ts';
 import type { Alarm, AlarmState, Attempt, Occurrence, Transition } from '../alarm/alarm.ts';
 import type { FireReceipt } from '../alarm/course.ts';
 

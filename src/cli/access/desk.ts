@@ -19,7 +19,7 @@ import { machineZone } from '../../kit/clock/machine-zone.ts';
 import { withoutColours } from '../../kit/text/hidden-characters.ts';
 import { type ChannelView, DEFAULT_TOLD, type NotifyDesk } from '../../notify/client.ts';
 import { TOLD_KINDS } from '../../notify/news.ts';
-import { shownWord } from '../../router/providers/redaction.ts';
+import { shownArgument } from '../../router/providers/redaction.ts';
 import { answerText } from '../../wire/approver.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
@@ -141,7 +141,7 @@ export async function lastLines({ settings }: Pick<CliContext, 'settings'>, user
     const quote = (line: string) =>
       line
         .split(' ')
-        .map((word, at, words) => shownWord(word, words[at - 1]))
+        .map((word, at, words) => shownArgument(word, words[at - 1]))
         .join(' ');
     return lines.slice(-LOG_LINES).map((line) => quote(plainLine(line)));
   } finally {

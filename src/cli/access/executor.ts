@@ -5,7 +5,7 @@ import {
   createExecutorClient,
   type ExecutorAdmin,
   type ExecutorClient,
-  type ExecutorPlace,
+  type ExecutorEndpoint,
 } from '../../executor/client.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { parseSettings, portSetting, urlSetting } from '../../wire/settings.ts';
@@ -28,7 +28,7 @@ const schema = z.object({
 export function findExecutor({
   home,
   settings,
-}: Pick<CliContext, 'home' | 'settings'>): ExecutorPlace & { readonly isHere: boolean } {
+}: Pick<CliContext, 'home' | 'settings'>): ExecutorEndpoint & { readonly isHere: boolean } {
   const given = parseSettings(schema, settings);
   const here =
     readRun(home)?.executor_url ?? localAddress(given.EXECUTOR_HOST, given.EXECUTOR_PORT, given.EXECUTOR_TLS_CERT);
@@ -43,7 +43,7 @@ export function findExecutor({
  *
  * @param here the executor of a `reveille up` in this process, which has no run record yet
  */
-export function taskPlace(context: Pick<CliContext, 'home' | 'settings'>, here?: string): ExecutorPlace {
+export function taskPlace(context: Pick<CliContext, 'home' | 'settings'>, here?: string): ExecutorEndpoint {
   const { url, token, isHere } = findExecutor(context);
   const isOwn = isHere || url === here;
   const own = isOwn ? readSubmitter(context.home)?.token : undefined;

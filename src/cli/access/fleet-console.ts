@@ -9,13 +9,13 @@ import type { Entry } from '../../console/sessions.ts';
 import { createExecutorClient } from '../../executor/client.ts';
 import { machineZone } from '../../kit/clock/machine-zone.ts';
 import { isZone } from '../../kit/clock/zone.ts';
-import { hostNames } from '../../kit/http/door.ts';
+import { hostNames } from '../../kit/http/listener-settings.ts';
 import { agentIdentity } from '../../kit/identity/agent.ts';
 import { alarmKeyOf, taskTokenOf } from '../../kit/identity/person-rights.ts';
 import { createNeoClient } from '../../neo/client.ts';
 import type { ConsoleConfig, PublicConfig } from '../../router/config.ts';
 import type { Pages, PagesOf } from '../../router/public/listener.ts';
-import type { People } from '../../router/public/people.ts';
+import type { Users } from '../../router/public/users.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import { VERSION } from '../../wire/version.ts';
 import type { CliContext } from '../context.ts';
@@ -88,11 +88,11 @@ async function checksOf(desk: Pick<Desk, 'user' | 'alarms' | 'machines' | 'inten
   ]);
 }
 
-function deskFor(context: CliContext, config: ConsoleConfig, people: People, comer: Comer): Desk {
+function deskFor(context: CliContext, config: ConsoleConfig, people: Users, comer: Comer): Desk {
   const { user, credential, zone } = comer;
   const { clock, settings } = context;
   const machines = people.machineOf(user);
-  const { mark, submitter } = people.rightsElsewhere(credential);
+  const { claim: mark, submitter } = people.externalRights(credential);
   const own = {
     user,
     alarms: alarmsOf(context, config, comer, mark),
@@ -106,7 +106,13 @@ function deskFor(context: CliContext, config: ConsoleConfig, people: People, com
     machineLog: { there: () => lastLines(context, user) },
     agent: {
       there: createNeoClient({
-        ...{ url: 'http://your-agent', token: undefined, clock, name: 'your agent', transport: people.lineTo(user) },
+        ...{
+          url: 'http://your-agent',
+          token: undefined,
+          clock,
+          name: 'your agent',
+          transport: people.transportTo(user),
+        },
       }),
     },
     approver: { missing: PASSKEY_NEEDED },
@@ -170,9 +176,9 @@ export function fleetConsole(context: CliContext, { host, isTls, console, allowe
         cookie: isTls ? 'host' : 'path',
         hosts: [...hostNames(host), ...allowedHosts],
         people: {
-          signIn: people.come,
+          signIn: people.authenticate,
           redeem: people.redeem,
-          stands: people.stands,
+          stands: people.isValid,
           sessions: people.sessions,
         },
         deskOf: (entry) => desks.of(entry),

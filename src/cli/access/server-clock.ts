@@ -1,6 +1,6 @@
 /** A daemon's clock, from the `Date` header of its responses: whole seconds, truncated. */
 import type { Clock } from '../../kit/clock/clock.ts';
-import { below, exchange } from '../../kit/http/exchange.ts';
+import { exchange, joinUrl } from '../../kit/http/exchange.ts';
 import { plainTransport } from '../../kit/http/plain-transport.ts';
 
 export type ServerTime = {
@@ -34,7 +34,7 @@ export function aheadBy(second: number, sent: number, received: number): number 
 export async function serverTime(url: string, clock: Clock, timeoutMs = 3000): Promise<ServerTime | undefined> {
   const sent = clock.now();
   const limit = { clock, ms: timeoutMs };
-  const answer = await exchange(plainTransport, { method: 'GET', url: below(url, '/healthz'), maxBytes: 0, limit });
+  const answer = await exchange(plainTransport, { method: 'GET', url: joinUrl(url, '/healthz'), maxBytes: 0, limit });
   // Callers that need the daemon get its error from their own request.
   if (answer.result !== 'answered') return undefined;
   const second = Date.parse(String(answer.headers.date));

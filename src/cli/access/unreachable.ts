@@ -2,8 +2,8 @@
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
-import type { Attend } from '../../kit/http/caller.ts';
-import { below, exchange } from '../../kit/http/exchange.ts';
+import type { LimitedCall } from '../../kit/http/caller.ts';
+import { exchange, joinUrl } from '../../kit/http/exchange.ts';
 import { plainTransport } from '../../kit/http/plain-transport.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { type Home, readRun } from '../home/home.ts';
@@ -24,7 +24,7 @@ export type Asked = { url: string; home: Home; clock: Clock };
  * The deadline of the command line. A call is aborted when the daemon is silent and fails the probe; a live and busy
  * daemon gets more time.
  */
-export function attend(asked: Asked): Attend {
+export function attend(asked: Asked): LimitedCall {
   return async (work, caller) => {
     const over = new AbortController();
     const given = new AbortController();
@@ -71,7 +71,12 @@ export async function signOfLife(url: string, clock: Clock, over?: AbortSignal):
   const signal = over === undefined ? enough.signal : AbortSignal.any([enough.signal, over]);
   try {
     const taken = takesConnections(url, signal);
-    const answer = await exchange(plainTransport, { method: 'GET', url: below(url, '/healthz'), maxBytes: 0, signal });
+    const answer = await exchange(plainTransport, {
+      method: 'GET',
+      url: joinUrl(url, '/healthz'),
+      maxBytes: 0,
+      signal,
+    });
     // Any response counts.
     if (answer.result === 'answered') return 'answers';
     return (await taken) ? 'listens' : 'nothing';

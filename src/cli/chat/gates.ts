@@ -1,6 +1,6 @@
 /** Approval questions inside a conversation: shown, answered and signed at this terminal. */
 import type { WaitingGate } from '../../executor/client.ts';
-import { laidOpen, oneLine } from '../../kit/text/hidden-characters.ts';
+import { fullyEscaped, oneLine } from '../../kit/text/hidden-characters.ts';
 import type { NeoClient } from '../../neo/client.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { gateSchema } from '../../wire/executor.ts';
@@ -46,7 +46,7 @@ export async function answerInline(
     const answer = await signedAnswer(context, { intentId, gate, approved });
     await client.answerGate(intentId, gate.node_id, answer);
     const who = `signed by ${answer.approver.slice(0, 16)}…`;
-    return told(`${approved ? 'Approved' : 'Denied'} ${laidOpen(gate.node_id)}, ${who}`, true);
+    return told(`${approved ? 'Approved' : 'Denied'} ${fullyEscaped(gate.node_id)}, ${who}`, true);
   } catch (error) {
     if (error instanceof ReveilleError) return told(`your answer was not taken: ${error.message}`);
     throw error;
@@ -55,7 +55,7 @@ export async function answerInline(
 
 /** A sentence about a question that was answered elsewhere or has expired. */
 export function decidedWords({ node_id, state, by, reason }: GateEvent): string {
-  const question = `the question about ${laidOpen(node_id)}`;
+  const question = `the question about ${fullyEscaped(node_id)}`;
   if (state === 'lapsed') return `${question} waits no more${reason === undefined ? '' : `: ${oneLine(reason)}`}`;
   return `${question} was ${state} elsewhere${by === undefined ? '' : ` by ${oneLine(by)}`}; the first answer counts`;
 }

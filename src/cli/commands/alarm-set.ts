@@ -8,7 +8,7 @@ import { formatWithOffset } from '../../kit/clock/wall-clock.ts';
 import { zoneOf } from '../../kit/clock/zone.ts';
 import { readPhrase } from '../../kit/phrase/phrase.ts';
 import { PhraseError, type Reading } from '../../kit/phrase/reading.ts';
-import { keepsWallTime, seriesWords } from '../../kit/phrase/series-words.ts';
+import { seriesText, usesWallClock } from '../../kit/phrase/series-text.ts';
 import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
 import { type AlarmCreated, setBySchema } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -87,7 +87,7 @@ function readingOf(name: string, text: string, { zone }: Pick<SetFlags, 'zone'>,
   try {
     const reading = readPhrase(text, { now: typed.now, zone: chosen ?? 'UTC' });
     const needsZone = reading.kind !== 'delay' && parseInstant(text) === undefined && !text.endsWith(reading.zone);
-    if (chosen === undefined && needsZone && !(reading.kind === 'series' && !keepsWallTime(reading.cron)))
+    if (chosen === undefined && needsZone && !(reading.kind === 'series' && !usesWallClock(reading.cron)))
       throw zoneNotKnown();
     return reading;
   } catch (thrown) {
@@ -103,7 +103,7 @@ function whenRead(reading: Reading): When {
     case 'instant':
       return { fire_at: formatInstant(reading.at), readIn: reading.zone };
     case 'series':
-      return keepsWallTime(reading.cron)
+      return usesWallClock(reading.cron)
         ? { cron_expr: reading.cron, timezone: reading.zone, readIn: reading.zone }
         : { cron_expr: reading.cron };
   }
@@ -146,7 +146,7 @@ export function whenOf(
   if (flags.cron === undefined) return flags.zone === undefined ? {} : { timezone: flags.zone };
   // chronosd reports errors in an expression.
   if (/^[@*\d]/.test(flags.cron.trim())) {
-    if (!keepsWallTime(flags.cron))
+    if (!usesWallClock(flags.cron))
       return { cron_expr: flags.cron, ...(flags.zone === undefined ? {} : { timezone: flags.zone }) };
     const zone = flags.zone ?? typed.zone;
     if (zone === undefined) throw zoneNotKnown();
@@ -283,7 +283,7 @@ export async function alarmSet(
   const created = await inFlags(alarmClient(context, personOf(context, flags)).createAlarm(alarm));
   const rings = ringsOf(created, alarm);
   const look = lookOf(context);
-  const every = alarm.cron_expr === undefined ? undefined : (seriesWords(alarm.cron_expr) ?? alarm.cron_expr);
+  const every = alarm.cron_expr === undefined ? undefined : (seriesText(alarm.cron_expr) ?? alarm.cron_expr);
   const reading = readIn === undefined && every === undefined ? undefined : { zone: readIn, every, rings };
   const shown = rings.map((at) => formatWithOffset(readIn ?? look.zone, at));
   context.out.result(

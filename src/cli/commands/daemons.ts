@@ -7,7 +7,7 @@ import type { SelftestReport } from '../../chronos-mcp/selftest.ts';
 import { onTermination } from '../../kit/http/drain.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { CONVERSATION_VARIABLE, SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
-import { ROOM_VARIABLE } from '../../kit/process/view.ts';
+import { SANDBOX_VARIABLE } from '../../kit/process/view.ts';
 import { boundYoungGeneration } from '../../kit/process/young-generation.ts';
 import { printable } from '../../kit/text/hidden-characters.ts';
 import { conversationIdSchema } from '../../wire/alarm.ts';
@@ -34,11 +34,11 @@ export async function router(context: CliContext): Promise<void> {
   const { startRouter } = await import('../../router/daemon.ts');
   const config = parseRouterConfig(context.settings);
   const { environment, clock } = context;
-  const walls = machineWalls(context, config.separation);
+  const walls = machineWalls(context, config.isolation);
   const { fleetConsole } = await import('../access/fleet-console.ts');
   const pagesOf = config.public.console && fleetConsole(context, config.public);
   await runDaemon(context, 'router', (log) =>
-    startRouter({ config, environment, walls, version: VERSION, clock, log, pagesOf }),
+    startRouter({ config, environment, sandbox: walls, version: VERSION, clock, log, pagesOf }),
   );
 }
 
@@ -54,7 +54,7 @@ export async function runExecutor(context: CliContext): Promise<void> {
       void executor.close().finally(() => process.exit(EXIT.failed));
     };
     const walls = executorWalls(context, config);
-    const executor = await startExecutor({ config, variables, walls, clock, log, onNoTools });
+    const executor = await startExecutor({ config, variables, sandbox: walls, clock, log, onNoTools });
     return executor;
   });
 }
@@ -96,7 +96,7 @@ export async function neo(context: CliContext): Promise<void> {
       const told = import('../access/chronometric.ts').then(({ tellPrompt }) => tellPrompt(context, at));
       told.catch((err: unknown) => log.warn({ err }, 'chronometric did not receive a prompt'));
     };
-    return startNeo({ config, variables, walls: neoWalls(context, config), clock, log, onFatal, onPrompt });
+    return startNeo({ config, variables, sandbox: neoWalls(context, config), clock, log, onFatal, onPrompt });
   });
 }
 
@@ -142,8 +142,8 @@ export async function capability(context: CliContext, flags: CapabilityFlags, na
     searchUrl: settings.NEO_SEARCH_URL,
     searchKey: settings.NEO_SEARCH_KEY,
     gitToken: settings.EXECUTOR_GIT_TOKEN,
-    isOpen: settings.REVEILLE_SHELL_WITHOUT_WALLS === '1',
-    room: environment[ROOM_VARIABLE],
+    isUnsandboxedAllowed: settings.REVEILLE_SHELL_WITHOUT_WALLS === '1',
+    sandbox: environment[SANDBOX_VARIABLE],
   });
   await untilClosed(server);
 }

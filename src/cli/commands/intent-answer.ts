@@ -4,10 +4,10 @@
  */
 
 import type { ExecutorClient, WaitingGate } from '../../executor/client.ts';
-import { laidOpen } from '../../kit/text/hidden-characters.ts';
+import { fullyEscaped } from '../../kit/text/hidden-characters.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { callDigestSchema } from '../../wire/executor.ts';
-import { answeredWords } from '../../wire/intent-view.ts';
+import { answerSummary } from '../../wire/intent-view.ts';
 import { executorClient } from '../access/executor.ts';
 import { digestOf, questionDigestOf, signedAnswer } from '../approver/signed-answer.ts';
 import type { CliContext } from '../context.ts';
@@ -21,12 +21,12 @@ export type AnswerFlags = { user?: string; answer?: string; callSha256?: string;
 
 async function findGate(client: ExecutorClient, intentId: string, nodeId: string | undefined): Promise<WaitingGate> {
   const gates = (await client.gates(intentId)).map(({ value }) => value);
-  const names = gates.map(({ node_id }) => laidOpen(node_id)).join(', ');
+  const names = gates.map(({ node_id }) => fullyEscaped(node_id)).join(', ');
   if (gates.length === 0) {
     const { nodes } = (await client.view(intentId)).value;
     const last = nodes.findLast((node) => node.answered && (nodeId ?? node.node_id) === node.node_id);
     const first = last?.answered
-      ? `; ${last.node_id} was already ${answeredWords(last.answered)}; the first answer counts`
+      ? `; ${last.node_id} was already ${answerSummary(last.answered)}; the first answer counts`
       : '';
     const message = `no step of intent ${intentId} waits for an answer${first}; see: reveille intent show`;
     throw new ReveilleError('conflict', message);
@@ -38,7 +38,10 @@ async function findGate(client: ExecutorClient, intentId: string, nodeId: string
   }
   const gate = gates.find(({ node_id }) => node_id === nodeId);
   if (gate) return gate;
-  throw new ReveilleError('not_found', `step ${laidOpen(nodeId)} does not wait for an answer; waiting steps: ${names}`);
+  throw new ReveilleError(
+    'not_found',
+    `step ${fullyEscaped(nodeId)} does not wait for an answer; waiting steps: ${names}`,
+  );
 }
 
 /** Whether the digests in the command line, or the user at the terminal, approve this call and this question. */
@@ -130,7 +133,7 @@ async function say(
   const { approver, call_sha256 } = answer;
   await client.answer(intentId, node_id, answer);
   const lines = [
-    `${approved ? 'Approved' : 'Denied'} ${laidOpen(node_id)} of ${intentId}, signed by ${approver.slice(0, 16)}…`,
+    `${approved ? 'Approved' : 'Denied'} ${fullyEscaped(node_id)} of ${intentId}, signed by ${approver.slice(0, 16)}…`,
     ...(approved ? [`  follow it with: reveille intent watch ${intentId}`] : []),
   ];
   out.result({ intent_id: intentId, node_id, approved, call_sha256, displayed_sha256, approver }, lines);

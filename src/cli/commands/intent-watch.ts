@@ -1,11 +1,11 @@
 /** `reveille intent watch`: follows an intent until it is final. */
 
-import { followIntent, type Told, type WaitingGate } from '../../executor/client.ts';
+import { followIntent, type Reply, type WaitingGate } from '../../executor/client.ts';
 import { wait } from '../../kit/clock/clock.ts';
 import { wallTime } from '../../kit/clock/local-time.ts';
-import { laidOpen } from '../../kit/text/hidden-characters.ts';
+import { fullyEscaped } from '../../kit/text/hidden-characters.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { isIntentOver } from '../../wire/executor.ts';
+import { isIntentFinal } from '../../wire/executor.ts';
 import type { IntentView } from '../../wire/intent-view.ts';
 import { encodeJson } from '../../wire/json.ts';
 import { executorClient } from '../access/executor.ts';
@@ -48,7 +48,7 @@ export async function intentWatch(context: CliContext, flags: { user?: string },
         else out.line(`${timeOf(value, lookOf(context))}  ${statusWords(value, lookOf(context))}`);
       }
       tellGates(context, intentId, gates, shown);
-      if (isIntentOver(value) || value.clarify !== undefined) break;
+      if (isIntentFinal(value) || value.clarify !== undefined) break;
       await wait(clock, LOOK_MS, hint.signal);
       if (hint.signal.aborted) hint = new AbortController();
       const seen = await lookAgain(() => client.view(intentId));
@@ -88,7 +88,7 @@ async function lookAgain<T>(look: () => Promise<T>): Promise<T | undefined> {
 function tellGates(
   context: CliContext,
   intentId: string,
-  gates: readonly Told<WaitingGate>[],
+  gates: readonly Reply<WaitingGate>[],
   shown: Map<string, string>,
 ): void {
   const { out } = context;
@@ -99,7 +99,7 @@ function tellGates(
     if (before === displayed_sha256) continue;
     shown.set(node_id, displayed_sha256);
     if (before !== undefined) {
-      const step = laidOpen(node_id);
+      const step = fullyEscaped(node_id);
       out.line(look.paint('yellow', `The question above about step ${step} is no longer valid: it is asked again.`));
       out.line(look.paint('dim', `  it was ${before}; an answer to it is rejected`));
     }

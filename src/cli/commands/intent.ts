@@ -5,7 +5,7 @@ import { writeFileSync } from 'node:fs';
 import type { ExecutorClient } from '../../executor/client.ts';
 import { wait } from '../../kit/clock/clock.ts';
 import { shellWord } from '../../kit/identity/private-file.ts';
-import { laidOpen } from '../../kit/text/hidden-characters.ts';
+import { fullyEscaped } from '../../kit/text/hidden-characters.ts';
 import { LIST_LIMIT_MAX } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { INTENT_STATUSES } from '../../wire/executor.ts';
@@ -179,5 +179,5 @@ export async function intentAct(
   const intentId = await findIntentId(client, given);
   const { value, text } = await client[action](intentId);
   const words = `Intent ${intentId} is ${statusWords(value, lookOf(context))}`;
-  context.out.result(text, value.error ? [words, `  ${laidOpen(value.error.message)}`] : words);
+  context.out.result(text, value.error ? [words, `  ${fullyEscaped(value.error.message)}`] : words);
 }

@@ -2,7 +2,7 @@
 import { createInterface } from 'node:readline/promises';
 import { printable } from '../../kit/text/hidden-characters.ts';
 import { visible } from '../../kit/text/visible.ts';
-import { classify, type Proposal, propose } from '../../mcp-host/classify.ts';
+import { type ClassProposal, classify, proposeClass } from '../../mcp-host/classify.ts';
 import type { DeclaredTool } from '../../mcp-host/manifest.ts';
 import { changedParts, type SeenTool } from '../../mcp-host/seen-tools.ts';
 import { digestOf, type ToolDefinition } from '../../mcp-host/tool-definition.ts';
@@ -37,7 +37,7 @@ export type ReviewedTool = {
   readonly state: 'new' | 'changed' | 'unpinned' | 'same' | 'gone';
   /** The entry of the manifest. */
   readonly word: ClassWord | undefined;
-  readonly proposal: Proposal | undefined;
+  readonly proposal: ClassProposal | undefined;
   readonly definition: ToolDefinition | undefined;
   readonly before: SeenTool | undefined;
 };
@@ -60,7 +60,7 @@ export function reviewOf(
     const isChanged = agreed !== undefined && agreed !== sha256;
     const state = word === undefined ? 'new' : isChanged ? 'changed' : pin === undefined ? 'unpinned' : 'same';
     const before = isChanged && own?.sha256 === agreed ? own : undefined;
-    return { name, state, word, proposal: propose(name, annotations), definition, before };
+    return { name, state, word, proposal: proposeClass(name, annotations), definition, before };
   });
   const names = new Set(live.map(({ name }) => name));
   const gone = [...new Set([...(declared?.keys() ?? []), ...Object.keys(pins ?? {})])].filter(
@@ -140,7 +140,8 @@ export function renderTool(alias: string, tool: ReviewedTool, { out }: CliContex
     );
     if (before?.definition) lines.push(...quoted(before.definition.description || '(nothing)', out.columns));
   }
-  if (proposal) lines.push(`  proposed: ${out.paint('bold', proposal.word)}, because ${printable(proposal.reason)}`);
+  if (proposal)
+    lines.push(`  proposed: ${out.paint('bold', proposal.proposedClass)}, because ${printable(proposal.reason)}`);
   return lines;
 }
 
@@ -174,7 +175,7 @@ export async function askForWords(
   const words = new Map<string, ClassWord>();
   for (const tool of tools.filter(needsWord)) {
     for (const line of ['', ...renderTool(alias, tool, context)]) context.out.line(line);
-    const preset = tool.state === 'new' ? tool.proposal?.word : undefined;
+    const preset = tool.state === 'new' ? tool.proposal?.proposedClass : undefined;
     for (;;) {
       const enter = preset === undefined ? '' : `; Enter: ${preset}`;
       const answer = await ask(`  (r)ead, (n)atural, (e)scalate, (s)chema, (q)uit${enter}: `);
@@ -212,7 +213,7 @@ export function wordsOfFlags(flags: ReviewFlags, tools: readonly ReviewedTool[])
   }
   for (const { name, state, word, proposal } of tools) {
     if (words.has(name)) continue;
-    if (state === 'new' && flags.yesReads === true && proposal) words.set(name, proposal.word);
+    if (state === 'new' && flags.yesReads === true && proposal) words.set(name, proposal.proposedClass);
     if (state === 'changed' && flags.accept === true && word) words.set(name, word);
   }
   return words;

@@ -2,7 +2,7 @@
 import { statSync } from 'node:fs';
 import { extname, resolve } from 'node:path';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
-import { TRIED_AGAIN } from '../../mcp-host/hosted-server.ts';
+import { RESTART_NOTE } from '../../mcp-host/hosted-server.ts';
 import { loadManifest } from '../../mcp-host/manifest.ts';
 import { withoutServer, withServer, withTools } from '../../mcp-host/manifest-edit.ts';
 import { SeenTools } from '../../mcp-host/seen-tools.ts';
@@ -69,7 +69,7 @@ async function lookAt(context: CliContext, manifest: NeoManifest, text: string, 
         return { alias, live, tools: reviewOf(live, declared, pins, before.get(alias)) };
       });
       const silent = pool.servers().filter(({ problem }) => problem);
-      const problems = silent.map(({ alias, problem }) => `server "${alias}" ${problem!.replace(TRIED_AGAIN, '')}`);
+      const problems = silent.map(({ alias, problem }) => `server "${alias}" ${problem!.replace(RESTART_NOTE, '')}`);
       return { looks, problems, isOff: silent.every(({ state }) => state === 'off'), seen };
     } finally {
       await pool.close();
@@ -91,7 +91,7 @@ const viewOf = (words: ReadonlyMap<string, ClassWord>) => (tool: ReviewedTool) =
   name: tool.name,
   state: tool.state,
   class: words.get(tool.name) ?? tool.word,
-  proposed: tool.proposal?.word,
+  proposed: tool.proposal?.proposedClass,
   because: tool.proposal?.reason,
   ...(tool.definition && {
     description: tool.definition.description,
@@ -153,7 +153,7 @@ async function decide(context: CliContext, flags: ReviewFlags, { manifest, text,
     if (person) await confirmed(context, manifest, diff, person.ask);
     const known = { ...manifest.known, ...Object.fromEntries(looks.map(({ alias, live }) => [alias, live])) };
     const backup = await saveManifest(context, manifest, next.text, next.lock, known);
-    for (const { alias, live } of looks) seen.agree(alias, live);
+    for (const { alias, live } of looks) seen.approve(alias, live);
     const where = manifest.isShipped
       ? ', a copy of the built-in one, which is used from now on'
       : backup

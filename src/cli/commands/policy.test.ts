@@ -94,7 +94,7 @@ describe('reveille policy explain', () => {
     assert.deepEqual([allowed.status, allowed.stderr], [0, '']);
     assert.match(allowed.stdout, /ledger\/transfer \(escalate, about 20\.00 EUR\) at 2026-06-15T10:00:00\.000Z/);
     assert.match(allowed.stdout, /allow {2}by pocket money\nThe rule "pocket money" allows it\.\n/);
-    assert.match(allowed.stdout, /no exports +deny +no +it is about ledger\/export/);
+    assert.match(allowed.stdout, /no exports +deny +no +it matches ledger\/export/);
     const effect = async (...words: string[]) => JSON.parse((await run(...words, '--json')).stdout).effect as string;
     assert.equal(await effect(...call(bob, ...noon, '--unattended')), 'ask');
     assert.equal(await effect(...call(bob, ...noon, '--spent', '60 EUR', '--spent', '41 EUR')), 'deny');

@@ -2,12 +2,12 @@
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { policyInUse } from '../../executor/config.ts';
+import { effectivePolicy } from '../../executor/config.ts';
 import { amountOf } from '../../executor/intent/stake.ts';
 import type { Decision, PolicyRequest, Spend } from '../../executor/policy/policy.ts';
 import { type ReadPolicy, readPolicy } from '../../executor/policy/read-policy.ts';
 import { formatDuration } from '../../kit/clock/duration.ts';
-import { JsonSyntaxError, readPlacedJson } from '../../kit/json/strict-json.ts';
+import { JsonSyntaxError, readJsonWithPositions } from '../../kit/json/strict-json.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { classify } from '../../mcp-host/classify.ts';
 import { agentManifestSchema, type ManifestTool, TOOL_SURFACES } from '../../wire/manifest.ts';
@@ -85,7 +85,7 @@ function renderPolicy(policy: ReadPolicy, name: string, look: Look): string[] {
   return lines;
 }
 
-const policyOf = ({ settings }: CliContext) => policyInUse(settings.EXECUTOR_POLICY, settings.EXECUTOR_MANIFEST);
+const policyOf = ({ settings }: CliContext) => effectivePolicy(settings.EXECUTOR_POLICY, settings.EXECUTOR_MANIFEST);
 
 export async function policyCheck(context: CliContext, given: string | undefined): Promise<void> {
   const path = given ?? policyOf(context);
@@ -117,7 +117,7 @@ const COLOURS = { allow: 'green', ask: 'yellow', deny: 'red' } as const;
 function argumentsFlag(given: string): Record<string, unknown> {
   let value: unknown;
   try {
-    value = readPlacedJson(given, true).value;
+    value = readJsonWithPositions(given, true).value;
   } catch (cause) {
     if (!(cause instanceof JsonSyntaxError)) throw cause;
     throw new UsageError(`--args must be JSON, such as '{"to":"bob"}' in single quotes (${cause.message})`, cause);

@@ -20,7 +20,7 @@ import { zonesOfDay } from '../../chronometric/profile/zones.ts';
 import { machineZone } from '../../kit/clock/machine-zone.ts';
 import { writePrivateFile } from '../../kit/identity/private-file.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
-import { DAYS } from '../../wire/chronometric-words.ts';
+import { DAYS } from '../../wire/chronometric-vocabulary.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { CliContext } from '../context.ts';
 import { EXIT } from '../exit-status.ts';

@@ -126,7 +126,7 @@ describe('reveille receipt verify', () => {
     const story = await reveille(home, ['receipt', 'verify', 's.json']);
     assert.match(
       story.stdout,
-      /Broken: Envelope 5 of 5, story, rule "consent"\n {2}"pay" was started although nobody had\s+approved it/,
+      /Broken: Envelope 5 of 5, story, rule "consent"\n {2}"pay" was started without an\s+approval/,
     );
   });
 

@@ -3,7 +3,7 @@ import { parseExecutorConfig } from '../../executor/config.ts';
 import { parseModelConfig } from '../../kit/model/settings.ts';
 import { bundledManifest } from '../../mcp-host/bundled-programs.ts';
 import { loadManifest } from '../../mcp-host/manifest.ts';
-import { foldersOf, manifestPathOf } from '../../neo/tools/agreed.ts';
+import { foldersOf, manifestPathOf } from '../../neo/tools/file-check.ts';
 import { parseToolConfig } from '../../neo/tools/settings.ts';
 import type { Settings } from '../../wire/settings.ts';
 import type { CliContext } from '../context.ts';
@@ -19,7 +19,9 @@ export const withoutSecrets = (settings: Settings): Settings => ({
 });
 
 const lacksOf = (path: string, variables: Settings): string[] =>
-  loadManifest(path, variables).servers.flatMap(({ alias, lack }) => (lack === undefined ? [] : [`${alias}: ${lack}`]));
+  loadManifest(path, variables).servers.flatMap(({ alias, unmetNeed: lack }) =>
+    lack === undefined ? [] : [`${alias}: ${lack}`],
+  );
 
 function lacksOfNeo(context: CliContext): string[] {
   const settings = settingsOfAgent(context);

@@ -1,7 +1,7 @@
 /** Checks of the router's public listener: reachable for users, encrypted, with a console. */
 import { systemClock } from '../../kit/clock/clock.ts';
 import { isLoopback } from '../../kit/http/connections.ts';
-import { below, codeOf, exchange } from '../../kit/http/exchange.ts';
+import { codeOf, exchange, joinUrl } from '../../kit/http/exchange.ts';
 import { plainTransport } from '../../kit/http/plain-transport.ts';
 import { localAddress } from '../access/chronos.ts';
 import type { CliContext } from '../context.ts';
@@ -14,7 +14,7 @@ const MOST_BYTES = 64 * 1024;
 
 const ask = (url: string, path: string) =>
   exchange(plainTransport, {
-    ...{ method: 'GET', url: below(url, path), maxBytes: MOST_BYTES },
+    ...{ method: 'GET', url: joinUrl(url, path), maxBytes: MOST_BYTES },
     limit: { clock: systemClock, ms: TIMEOUT_MS },
   });
 

@@ -1,9 +1,9 @@
 /** The check of isolation: the mechanism on this computer, and its limits. */
 
 import { z } from 'zod';
-import { NO_PLACES, Walls } from '../../kit/process/separation.ts';
-import { cannotRunAs } from '../../router/providers/separation.ts';
-import { parseSettings, separationSetting } from '../../wire/settings.ts';
+import { NO_SANDBOX_PATHS, Sandbox } from '../../kit/process/isolation.ts';
+import { cannotRunAs } from '../../router/providers/isolation.ts';
+import { isolationSetting, parseSettings } from '../../wire/settings.ts';
 import type { CliContext } from '../context.ts';
 import { type Check, orUndefined } from './check.ts';
 
@@ -24,11 +24,11 @@ export type SeparationFacts = {
 
 /** @returns `undefined` for a wrong setting, which another check reports */
 export async function separationFacts(context: CliContext): Promise<SeparationFacts | undefined> {
-  const schema = z.object({ REVEILLE_SEPARATION: separationSetting });
+  const schema = z.object({ REVEILLE_SEPARATION: isolationSetting });
   const mode = orUndefined(() => parseSettings(schema, context.settings))?.REVEILLE_SEPARATION;
   if (mode === undefined) return undefined;
   // Only the mechanism is tried here.
-  const means = await new Walls(mode, NO_PLACES, context.environment.PATH).means();
+  const means = await new Sandbox(mode, NO_SANDBOX_PATHS, context.environment.PATH).mechanism();
   const by = means.kind === 'bubblewrap' ? 'bubblewrap' : means.kind === 'seatbelt' ? 'sandbox-exec' : undefined;
   const isRoot = process.geteuid?.() === 0;
   return { mode, by, why: means.kind === 'none' ? means.why : undefined, noRunAs: cannotRunAs(), isRoot };

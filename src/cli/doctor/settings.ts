@@ -8,7 +8,7 @@ import { readPolicy } from '../../executor/policy/read-policy.ts';
 import { parseModelConfig } from '../../kit/model/settings.ts';
 import { bundledManifest } from '../../mcp-host/bundled-programs.ts';
 import { parseNeoConfig } from '../../neo/config.ts';
-import { checkFiles } from '../../neo/tools/agreed.ts';
+import { checkFiles } from '../../neo/tools/file-check.ts';
 import { manifestNeeds } from '../../neo/tools/settings.ts';
 import { parseRouterConfig } from '../../router/config.ts';
 import { labelOf } from '../access/chronos.ts';
@@ -87,10 +87,10 @@ export async function checkExecutorFiles({ settings }: CliContext): Promise<Chec
   // Wrong settings are reported by their own check.
   if (!config) return { name, status: 'note', detail: 'correct its settings first' };
   try {
-    const { readAgreedFiles, refuseDrift } = await import('../../mcp-host/drift.ts');
+    const { readLockedManifest, rejectDrift } = await import('../../mcp-host/drift.ts');
     const path = config.manifest === 'bundled' ? bundledManifest('executor') : config.manifest.path;
-    const files = readAgreedFiles(path, { ...settings, EXECUTOR_WORKSPACE: config.workspace });
-    refuseDrift(files);
+    const files = readLockedManifest(path, { ...settings, EXECUTOR_WORKSPACE: config.workspace });
+    rejectDrift(files);
     const { servers } = files.manifest;
     const { file, warnings } = readPolicy(config.policy);
     const rules = file.rules?.length ?? 0;

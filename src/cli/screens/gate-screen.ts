@@ -5,8 +5,8 @@
  */
 
 import type { WaitingGate } from '../../executor/client.ts';
-import { laidOpen } from '../../kit/text/hidden-characters.ts';
-import { changesOf, effectOf, headOf, trialOf } from '../../kit/text/question.ts';
+import { fullyEscaped } from '../../kit/text/hidden-characters.ts';
+import { changesOf, dryRunOf, effectOf, headOf } from '../../kit/text/question.ts';
 import { argumentLines, brief, MARK, quoted, quotedJson, REMARK, wholeLines } from '../../kit/text/visible.ts';
 import { wrap } from './columns.ts';
 import type { Look } from './render.ts';
@@ -62,7 +62,7 @@ function markedLine(line: string, mark: string, width: number): string[] {
 export function screenLines(lines: readonly string[], look: Pick<Look, 'width'>): string[] {
   // Some terminals add an empty line after a line that ends in the last column.
   const width = Math.max(NARROWEST, look.width) - 1;
-  return lines.map(laidOpen).flatMap((line) => {
+  return lines.map(fullyEscaped).flatMap((line) => {
     const mark = [MARK, REMARK].find((one) => line.startsWith(one));
     return mark === undefined ? ownLine(line, width) : markedLine(line, mark, width);
   });
@@ -138,7 +138,7 @@ export function renderInline(intentId: string, gate: WaitingGate, look: Look, ro
     if (!line.startsWith(MARK) && !line.startsWith(REMARK)) isKept = INLINE.some((start) => line.startsWith(start));
     return isKept;
   });
-  const trial = trialOf(gate.question);
+  const trial = dryRunOf(gate.question);
   const happens = [...happensOf(gate), ...(trial ? [`Dry run: ${trial.outcome}`] : []), ...changeLines(gate)];
   const all = [
     ...screenLines([`Intent ${intentId} waits for your approval of this step:`, ...quoted(gate.node_id)], look),
@@ -150,7 +150,7 @@ export function renderInline(intentId: string, gate: WaitingGate, look: Look, ro
 
 /** The changes according to the dry run: text of a server, in two short lines each, so that nothing leaves the screen. */
 function changeLines({ question }: WaitingGate): string[] {
-  const trial = trialOf(question);
+  const trial = dryRunOf(question);
   const changes = trial && changesOf(trial);
   if (!changes) return [];
   const lines = changes.slice(0, CHANGES).flatMap(({ what, from, to }) => brief(`${what}: ${from} -> ${to}`));

@@ -1,12 +1,12 @@
 /** Intents and questions as text. Pure: clock, zone and terminal are parameters. */
 
-import type { Told, WaitingGate } from '../../executor/client.ts';
+import type { Reply, WaitingGate } from '../../executor/client.ts';
 import { localTime, shortTime } from '../../kit/clock/local-time.ts';
-import { laidOpen, oneLine } from '../../kit/text/hidden-characters.ts';
+import { fullyEscaped, oneLine } from '../../kit/text/hidden-characters.ts';
 import { quoted, quotedJson, REMARK } from '../../kit/text/visible.ts';
 import type { IntentStatus } from '../../wire/executor.ts';
 import type { PlanNode } from '../../wire/intent.ts';
-import { answeredWords, type IntentView } from '../../wire/intent-view.ts';
+import { answerSummary, type IntentView } from '../../wire/intent-view.ts';
 import { encodeJson, sliceAt } from '../../wire/json.ts';
 import { columns, fit, wrap } from './columns.ts';
 import { markedBlock, renderGate, screenLines } from './gate-screen.ts';
@@ -51,7 +51,7 @@ function detailsOf({ intent, error }: IntentView, look: Look): string[] {
   const given = Object.entries((call?.args ?? {}) as Record<string, unknown>);
   const words = given.map(([name, value]) => `${name} ${typeof value === 'string' ? value : encodeJson(value)}`);
   const lines = (text: string) => {
-    const told = wrap(oneLine(laidOpen(text.slice(0, 400).toWellFormed())), look.width - 5);
+    const told = wrap(oneLine(fullyEscaped(text.slice(0, 400).toWellFormed())), look.width - 5);
     const kept =
       told.length > DETAIL_LINES ? [...told.slice(0, DETAIL_LINES - 1), `${told[DETAIL_LINES - 1]} …`] : told;
     return kept.map((line) => `    ${fit(line, look.width - 5)}`);
@@ -62,7 +62,8 @@ function detailsOf({ intent, error }: IntentView, look: Look): string[] {
   ];
 }
 
-const whatOf = ({ prose, intent }: IntentView) => oneLine(laidOpen(prose ?? intent?.verb ?? 'an intent given as JSON'));
+const whatOf = ({ prose, intent }: IntentView) =>
+  oneLine(fullyEscaped(prose ?? intent?.verb ?? 'an intent given as JSON'));
 
 /** The output of `intent list`. */
 export function renderIntents(intents: readonly IntentView[], look: Look): string[] {
@@ -99,7 +100,7 @@ function planLines(node: PlanNode, states: ReadonlyMap<string, NodeState>, look:
   const indent = '  '.repeat(depth);
   const { state, detail } = states.get(node.id) ?? {};
   const own = (what: string) =>
-    `${indent}${laidOpen(node.id)}  ${what}${state === undefined ? '' : `: ${state.replaceAll('_', ' ')}`}`;
+    `${indent}${fullyEscaped(node.id)}  ${what}${state === undefined ? '' : `: ${state.replaceAll('_', ' ')}`}`;
   const said = detail === undefined ? [] : screenLines(quoted(detail), look);
   if (node.kind === 'wait')
     return [own(node.until === undefined ? `wait ${node.seconds} s` : `wait until ${node.until}`), ...said];
@@ -109,11 +110,11 @@ function planLines(node: PlanNode, states: ReadonlyMap<string, NodeState>, look:
   const cut =
     call.length > ARGUMENT_CHARACTERS ? [`${REMARK}shortened; ${call.length} characters in all, see --full`] : [];
   const { answered } = states.get(node.id) ?? {};
-  const who = answered && answeredWords({ ...answered, at: localTime(Date.parse(answered.at), look) });
+  const who = answered && answerSummary({ ...answered, at: localTime(Date.parse(answered.at), look) });
   return [
     own('call'),
     ...screenLines([...quotedJson(call.slice(0, ARGUMENT_CHARACTERS).toWellFormed()), ...cut], look),
-    ...(who === undefined ? [] : wrap(oneLine(laidOpen(who)), look.width - 4).map((line) => `${indent}  ${line}`)),
+    ...(who === undefined ? [] : wrap(oneLine(fullyEscaped(who)), look.width - 4).map((line) => `${indent}  ${line}`)),
     ...said,
   ];
 }
@@ -126,7 +127,7 @@ type NodeState = IntentView['nodes'][number];
  * @param full does not shorten long texts in the questions
  */
 export function renderIntent(
-  { value: view, text }: Told<IntentView>,
+  { value: view, text }: Reply<IntentView>,
   gates: readonly WaitingGate[],
   look: Look,
   full = false,
@@ -149,8 +150,8 @@ export function renderIntent(
         ['since', localTime(Date.parse(view.created_at), look)],
         ['ended', view.ended_at && localTime(Date.parse(view.ended_at), look)],
         ['from', view.origin === 'chronos' ? 'a turn that an alarm started' : 'a person'],
-        ['conversation', view.conversation_id && laidOpen(view.conversation_id)],
-        ['verb', intent && laidOpen(intent.verb)],
+        ['conversation', view.conversation_id && fullyEscaped(view.conversation_id)],
+        ['verb', intent && fullyEscaped(intent.verb)],
         ['deadline', intent?.deadline],
       ],
       look,

@@ -1,5 +1,5 @@
 /** Log entries and turn outcomes as text. Pure. */
-import { formatDuration, formatLateness, LATE_WORDS } from '../../kit/clock/duration.ts';
+import { formatDuration, formatLateness, LATE_REASON_TEXT } from '../../kit/clock/duration.ts';
 import { wallTime } from '../../kit/clock/local-time.ts';
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
 import { plainWakeError } from '../../kit/text/wake-error.ts';
@@ -62,7 +62,7 @@ function words(entry: LogEntry, look: Look): [word: string, colour: 'green' | 'r
     case 'turn_unknown':
       return ['unknown', 'yellow', `${name}: the outcome of the turn is not known${because(error)}`];
     case 'missed':
-      return ['missed', 'red', `${name}${because(error)}${late_because ? `; ${LATE_WORDS[late_because]}` : ''}`];
+      return ['missed', 'red', `${name}${because(error)}${late_because ? `; ${LATE_REASON_TEXT[late_because]}` : ''}`];
     case 'wake_failed':
       return ['failed', 'red', `${name}: not delivered: ${oneLine(plainWakeError(error ?? ''))}`];
     case 'approval': {

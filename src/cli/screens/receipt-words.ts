@@ -1,12 +1,12 @@
 /** The result of a receipt verification: lines for a terminal, one object for programs. Pure. */
 
 import {
+  callStateOf,
   callsOf,
   type Ending,
   endOf,
   type Gate,
   type NodeRecord,
-  standingOf,
 } from '../../executor/receipt/chain-state.ts';
 import type { BrokenProperty } from '../../executor/receipt/verify.ts';
 import type { ReceiptReport } from '../../executor/receipt/verify-receipt.ts';
@@ -82,7 +82,7 @@ function signedBy({ approver, name, passkey }: NonNullable<Gate['answered']>): s
 }
 
 function outcomeOf(record: NodeRecord): string {
-  const status = standingOf(record);
+  const status = callStateOf(record);
   if (status === undefined) return 'was not started';
   const reason = reasonOf(record);
   const named = Object.entries(record.finished?.references ?? {}).map(
@@ -231,7 +231,7 @@ export function factsOf(report: ReceiptReport, place: ReceiptPlace) {
           ...(answer.approver !== undefined && { signed_with: answer.passkey ? 'passkey' : 'key' }),
           ...(answer.passkey && { origin: answer.passkey.origin, credential_id: answer.passkey.credential_id }),
         },
-        ...{ started_at: started?.at, status: standingOf(record), reason: reasonOf(record) },
+        ...{ started_at: started?.at, status: callStateOf(record), reason: reasonOf(record) },
         references: finished?.references,
       };
     }),

@@ -4,13 +4,13 @@ import { formatDuration, formatLateness } from '../../kit/clock/duration.ts';
 import {
   calendarTime,
   fromNow,
-  type Here,
+  type LocalContext,
   localTime,
   shortTime,
   wallTime,
   zoneName,
 } from '../../kit/clock/local-time.ts';
-import { keepsWallTime, seriesWords, shortSeriesWords } from '../../kit/phrase/series-words.ts';
+import { seriesText, shortSeriesText, usesWallClock } from '../../kit/phrase/series-text.ts';
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
 import { plainWakeError } from '../../kit/text/wake-error.ts';
 import type { AlarmCreated, AlarmView, FireView } from '../../wire/alarm.ts';
@@ -18,7 +18,7 @@ import { columns, fit, pad, textWidth, wrap } from './columns.ts';
 import type { Output } from './output.ts';
 
 /** The reader: clock, zone, terminal width and colours. */
-export type Look = Here & { width: number; paint: Output['paint'] };
+export type Look = LocalContext & { width: number; paint: Output['paint'] };
 
 /** The millisecond part of a UUIDv7: it distinguishes alarms of different milliseconds. */
 const ID_PREFIX = 13;
@@ -168,8 +168,8 @@ function schedule(alarm: AlarmView, look: Look): string {
   if (alarm.kind === 'once')
     return alarm.fire_at === undefined ? 'once' : `once, at ${localTime(instant(alarm.fire_at), look)}`;
   const expression = oneLine(alarm.cron_expr ?? '');
-  const words = seriesWords(expression);
-  const zone = keepsWallTime(expression) ? `, in ${oneLine(alarm.timezone ?? 'UTC')}` : '';
+  const words = seriesText(expression);
+  const zone = usesWallClock(expression) ? `, in ${oneLine(alarm.timezone ?? 'UTC')}` : '';
   return words === undefined ? `${expression}${zone}` : `${words}${zone} (${expression})`;
 }
 
@@ -180,8 +180,8 @@ const SCHEDULE_WIDTH = 18;
 function shortSchedule({ kind, cron_expr: cron = '', timezone = 'UTC' }: AlarmView, look: Look): string {
   if (kind === 'once') return 'once';
   const expression = oneLine(cron);
-  const zone = keepsWallTime(expression) && timezone !== look.zone ? ` ${oneLine(timezone)}` : '';
-  return `${shortSeriesWords(expression) ?? expression}${zone}`;
+  const zone = usesWallClock(expression) && timezone !== look.zone ? ` ${oneLine(timezone)}` : '';
+  return `${shortSeriesText(expression) ?? expression}${zone}`;
 }
 
 const inSeconds = (seconds: number | undefined) =>

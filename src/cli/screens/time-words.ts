@@ -3,7 +3,7 @@
 import { formatDuration, readIsoDuration } from '../../kit/clock/duration.ts';
 import { monthName } from '../../kit/clock/local-time.ts';
 import { printable } from '../../kit/text/hidden-characters.ts';
-import type { BreakLevel } from '../../wire/chronometric-words.ts';
+import type { BreakLevel } from '../../wire/chronometric-vocabulary.ts';
 import { fit, wrap } from './columns.ts';
 
 const MINUTE_MS = 60_000;

@@ -2,7 +2,7 @@
 
 import { homedir } from 'node:os';
 import { formatLateness } from '../../kit/clock/duration.ts';
-import type { Here } from '../../kit/clock/local-time.ts';
+import type { LocalContext } from '../../kit/clock/local-time.ts';
 import { printable } from '../../kit/text/hidden-characters.ts';
 import { plainWakeError } from '../../kit/text/wake-error.ts';
 import type { News } from '../../notify/news.ts';
@@ -102,7 +102,7 @@ function nameOf({ fire: { alarm } }: Ring): string {
 }
 
 /** The outcome of the turn: the reply, wrapped to the terminal, or the reason why there is none. */
-function turnLines(out: Output, { turn }: Ring, here: Here): string[] {
+function turnLines(out: Output, { turn }: Ring, here: LocalContext): string[] {
   if (turn === undefined) return [];
   if (turn.known !== 'end') return noteLines(out, turn, here);
   if (turn.reply) {
@@ -115,7 +115,7 @@ function turnLines(out: Output, { turn }: Ring, here: Here): string[] {
 }
 
 /** Lines for a turn whose end is not known. */
-function noteLines(out: Output, turn: Exclude<TurnOutcome, { known: 'end' }>, here: Here): string[] {
+function noteLines(out: Output, turn: Exclude<TurnOutcome, { known: 'end' }>, here: LocalContext): string[] {
   const why = printable(turn.why);
   if (turn.known === 'waits' && turn.until !== undefined) {
     const words = waitsWords(turn.until, turn.why, here);
@@ -153,7 +153,7 @@ export function rangLine(out: Output, ring: Ring): string {
  *
  * @param isBelow whether the line of this fire is right above
  */
-export function replyLines(out: Output, ring: Ring, here: Here, isBelow: boolean): string[] {
+export function replyLines(out: Output, ring: Ring, here: LocalContext, isBelow: boolean): string[] {
   const lines = turnLines(out, ring, here).map((line) => `${INDENT}${line}`);
   if (isBelow || lines.length === 0) return lines;
   return [`${out.paint('dim', timeOfDay(here.now))}  ${out.paint('green', 'reply')}  ${nameOf(ring)}`, ...lines];

@@ -1,8 +1,8 @@
 /** The program that listens at an address, and the error of a start with a port in use. */
 import { systemClock } from '../../kit/clock/clock.ts';
-import { below, codeOf, exchange } from '../../kit/http/exchange.ts';
+import { codeOf, exchange, joinUrl } from '../../kit/http/exchange.ts';
 import { plainTransport } from '../../kit/http/plain-transport.ts';
-import { whoListens } from '../../router/providers/listeners.ts';
+import { foreignListenerOn } from '../../router/providers/listeners.ts';
 import { openEnvelope } from '../../wire/envelope.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 
@@ -36,7 +36,7 @@ function dataOf(answer: { body: Buffer; status: number }, url: string): object |
 export async function listenerAt(url: string, timeoutMs = ASK_MS): Promise<Listener> {
   const ask = (path: string) => {
     const limit = { clock: systemClock, ms: timeoutMs };
-    return exchange(plainTransport, { method: 'GET', url: below(url, path), maxBytes: MOST_BYTES, limit });
+    return exchange(plainTransport, { method: 'GET', url: joinUrl(url, path), maxBytes: MOST_BYTES, limit });
   };
   const root = await ask('/');
   if (root.result !== 'answered') return { kind: 'silent', reason: codeOf(root.error) };
@@ -52,7 +52,7 @@ export async function listenerAt(url: string, timeoutMs = ASK_MS): Promise<Liste
 async function wordsFor(url: string): Promise<string | undefined> {
   const [listener, process] = await Promise.all([
     listenerAt(url, ASK_BEFORE_REFUSAL_MS),
-    whoListens(Number(new URL(url).port)),
+    foreignListenerOn(Number(new URL(url).port)),
   ]);
   const as = process === undefined ? '' : `: ${process}`;
   if (listener.kind === 'daemon') {

@@ -9,7 +9,7 @@ import { type RunningExecutor, startExecutor } from '../../executor/daemon.ts';
 import { type AgentIdentity, agentIdentity } from '../../kit/identity/agent.ts';
 import { loadOrCreateKey } from '../../kit/identity/keys.ts';
 import { parseNeoConfig } from '../../neo/config.ts';
-import { checkFiles } from '../../neo/tools/agreed.ts';
+import { checkFiles } from '../../neo/tools/file-check.ts';
 import { manifestNeeds, type ToolConfig } from '../../neo/tools/settings.ts';
 import { createRouterClient, type RouterClient } from '../../router/client.ts';
 import { parseRouterConfig } from '../../router/config.ts';
@@ -173,7 +173,7 @@ async function startOwnRouter(
     startRouter({
       config,
       environment,
-      walls: machineWalls(context, config.separation),
+      sandbox: machineWalls(context, config.isolation),
       grantedTo: (userId) => (userId === identity.owner ? accessGrants(context) : []),
       version: VERSION,
       clock: context.clock,
@@ -208,7 +208,7 @@ async function startOwnExecutor(
   const log = await context.log('executor', 'error');
   const walls = executorWalls(context, config);
   return namingPort('executor', () =>
-    startExecutor({ config, variables, walls, toolsAfterMs: TOOLS_AFTER_MS, clock: context.clock, log }),
+    startExecutor({ config, variables, sandbox: walls, toolsAfterMs: TOOLS_AFTER_MS, clock: context.clock, log }),
   );
 }
 

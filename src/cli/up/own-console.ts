@@ -1,7 +1,7 @@
 /** The console of `reveille up` for this installation's user; created with the first request. */
 import type { ConsoleApp, ConsoleInfo } from '../../console/console.ts';
 import type { Hint } from '../../console/desk.ts';
-import { hostNames } from '../../kit/http/door.ts';
+import { hostNames } from '../../kit/http/listener-settings.ts';
 import { randomSecret } from '../../kit/identity/secrets.ts';
 import type { NotifyDesk } from '../../notify/client.ts';
 import type { Settings } from '../../wire/settings.ts';

@@ -20,7 +20,7 @@ test("in a user's own home, files that the program replaces while a sandboxed pr
   mkdirSync(cwd);
   const walls = machineWalls({ home, settings: {}, environment: { HOME: person, PATH } }, 'required');
   const script = 'echo ready; read word; ls ..; cat ../person/* 2>&- || echo nothing';
-  const { command } = await walls.around({ command: ['sh', '-c', script], cwd, env: {} });
+  const { command } = await walls.wrap({ command: ['sh', '-c', script], cwd, env: {} });
   const program = spawn(command[0]!, command.slice(1), { cwd, stdio: ['pipe', 'pipe', 'inherit'] });
   const said: string[] = [];
   for await (const line of createInterface({ input: program.stdout })) {

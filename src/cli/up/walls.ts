@@ -3,7 +3,7 @@ import { mkdirSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path';
 import type { ExecutorConfig } from '../../executor/config.ts';
-import { type Places, SEPARATED_VARIABLE, type SeparationMode, Walls } from '../../kit/process/separation.ts';
+import { ISOLATED_VARIABLE, type IsolationMode, Sandbox, type SandboxPaths } from '../../kit/process/isolation.ts';
 import { type Grant, isWithin } from '../../kit/process/view.ts';
 import { programFolders } from '../../mcp-host/bundled-programs.ts';
 import { spillFolderPath } from '../../mcp-host/spill-folder.ts';
@@ -114,7 +114,7 @@ function rulePlaces({ EXECUTOR_MANIFEST, EXECUTOR_POLICY, NEO_MANIFEST }: Placed
   return [...manifests, ...(EXECUTOR_POLICY ? [EXECUTOR_POLICY] : [])].map((path) => resolve(path));
 }
 
-function placesOf({ home, settings, environment }: Placed, grantable: readonly Grant[]): Places {
+function placesOf({ home, settings, environment }: Placed, grantable: readonly Grant[]): SandboxPaths {
   const person = environment.HOME || homedir();
   const approver = approverFolders(environment, person);
   // Created before a hidden program could create them; a missing file cannot be hidden.
@@ -152,8 +152,8 @@ function agentGrants({ home, settings }: Placed): Grant[] {
 }
 
 /** The sandbox of a router's machines. */
-export function machineWalls(context: Placed, mode: SeparationMode): Walls {
-  return new Walls(mode, placesOf(context, agentGrants(context)), context.environment.PATH);
+export function machineWalls(context: Placed, mode: IsolationMode): Sandbox {
+  return new Sandbox(mode, placesOf(context, agentGrants(context)), context.environment.PATH);
 }
 
 /** Files that this installation's agent needs to set alarms, and the pins of its tools. */
@@ -166,19 +166,19 @@ export function accessGrants({ home, settings }: Placed): Grant[] {
 /** The sandbox of Neo's MCP servers. */
 export function neoWalls(
   context: Placed,
-  { dataDir, tools, separation }: Pick<NeoConfig, 'dataDir' | 'tools' | 'separation'>,
-): Walls {
-  return serverWalls(context, separation, [tools?.workspace, spillFolderPath(dataDir)]);
+  { dataDir, tools, isolation }: Pick<NeoConfig, 'dataDir' | 'tools' | 'isolation'>,
+): Sandbox {
+  return serverWalls(context, isolation, [tools?.workspace, spillFolderPath(dataDir)]);
 }
 
 /** The sandbox of the executor's MCP servers. */
 export function executorWalls(
   context: Placed,
-  places: Pick<ExecutorConfig, 'dataDir' | 'workspace' | 'agentKeysDir' | 'separation'>,
-): Walls {
-  const { dataDir, workspace, agentKeysDir, separation } = places;
+  places: Pick<ExecutorConfig, 'dataDir' | 'workspace' | 'agentKeysDir' | 'isolation'>,
+): Sandbox {
+  const { dataDir, workspace, agentKeysDir, isolation } = places;
   const folders = [context.settings.LEDGER_DATA_DIR, workspace, spillFolderPath(dataDir)];
-  return serverWalls(context, separation, folders, [agentKeysDir]);
+  return serverWalls(context, isolation, folders, [agentKeysDir]);
 }
 
 /**
@@ -189,10 +189,10 @@ export function executorWalls(
  */
 function serverWalls(
   context: Placed,
-  mode: SeparationMode,
+  mode: IsolationMode,
   folders: readonly (string | undefined)[],
   readable: readonly string[] = [],
-): Walls {
+): Sandbox {
   const { CHRONOMETRIC_DATA_DIR, MATRIX_EXECUTOR_KEYFILE } = context.settings;
   const writable = [...folders, CHRONOMETRIC_DATA_DIR].flatMap((path) => path || []);
   const grants = [
@@ -201,8 +201,8 @@ function serverWalls(
     { path: resolve(MATRIX_EXECUTOR_KEYFILE || context.home.keyFile), writable: false },
   ];
   // A daemon in a sandbox may not be able to create another one; its servers share its own.
-  const isBehindWalls = context.environment[SEPARATED_VARIABLE] !== undefined;
-  return new Walls(
+  const isBehindWalls = context.environment[ISOLATED_VARIABLE] !== undefined;
+  return new Sandbox(
     isBehindWalls && mode === 'required' ? 'auto' : mode,
     placesOf(context, grants),
     context.environment.PATH,

@@ -9,7 +9,7 @@ import { type Ahead, addConflict, type Cell, type Conflict, deferredIn, lookAhea
 import { nameOf } from '../alarm-words.ts';
 import { empty, missing, type Page } from '../page.ts';
 import { brief, type Html, NOTHING } from '../shown.ts';
-import { type Here, time, zoneWords } from '../times.ts';
+import { type LocalContext, time, zoneWords } from '../times.ts';
 import type { Visit } from '../visit.ts';
 
 const DAY_MS = 86_400_000;
@@ -46,7 +46,7 @@ type Mark = { readonly day: number; readonly from: number; to: number; count: nu
 const lookOf = (count: number, deferred: number): Look =>
   deferred === 0 ? 'ring' : deferred === count ? 'against' : 'both';
 
-function bandOf(cells: readonly Cell[], here: Here): Mark {
+function bandOf(cells: readonly Cell[], here: LocalContext): Mark {
   const count = cells.reduce((sum, cell) => sum + cell.count, 0);
   const deferred = cells.reduce((sum, cell) => sum + deferredIn(cell), 0);
   const from = Math.min(...cells.map(({ first }) => minuteOf(first, here)));
@@ -62,7 +62,7 @@ function bandOf(cells: readonly Cell[], here: Here): Mark {
 type Marks = { readonly dots: Mark[]; readonly bands: Mark[] };
 
 /** At most 13 marks for an hour of a day, however many alarms there are. */
-function marksOf({ cells }: Ahead, here: Here): Marks {
+function marksOf({ cells }: Ahead, here: LocalContext): Marks {
   const hours = Map.groupBy(cells, ({ day, first }) => day * 24 + Math.floor(minuteOf(first, here) / 60));
   const [dots, bands]: [Mark[], Mark[]] = [[], []];
   for (const hour of [...hours.keys()].sort((one, other) => one - other)) {
@@ -92,7 +92,7 @@ function marksOf({ cells }: Ahead, here: Here): Marks {
   return { dots, bands };
 }
 
-const minuteOf = (at: number, { zone }: Here) => wallReading(zone, at).minuteOfDay;
+const minuteOf = (at: number, { zone }: LocalContext) => wallReading(zone, at).minuteOfDay;
 const clock = (minute: number) =>
   `${String(Math.floor(minute / 60)).padStart(2, '0')}:${String(Math.floor(minute % 60)).padStart(2, '0')}`;
 
@@ -106,7 +106,7 @@ function bandMark({ day, from, to, count, look }: Mark): Html {
 }
 
 /** A row for each day. The list below the chart has the same fires as text. */
-function timeline({ perDay, total }: Ahead, { dots, bands }: Marks, here: Here): Html {
+function timeline({ perDay, total }: Ahead, { dots, bands }: Marks, here: LocalContext): Html {
   const { now, zone } = here;
   const height = perDay.length * ROW + 24;
   const rows = perDay.map((_, day) => {
@@ -142,10 +142,10 @@ function legend({ cellsAre, deferred }: Ahead, { bands }: Marks): Html {
 /** The fires of one alarm on one day. */
 type DayOfOne = Pick<Cell, 'alarm' | 'first' | 'last' | 'count' | 'conflicts'>;
 
-const clockOf = (at: number, here: Here) => calendarTime(at, here).replace(/^.* /, '');
+const clockOf = (at: number, here: LocalContext) => calendarTime(at, here).replace(/^.* /, '');
 
 /** Why fires of one alarm are deferred, once per reason. */
-function against({ count, conflicts }: DayOfOne, here: Here): Html[] {
+function against({ count, conflicts }: DayOfOne, here: LocalContext): Html[] {
   return conflicts.map(({ why, count: held, until }) => {
     const which = count === 1 ? '' : held === count ? 'all of them: ' : `${held} of them: `;
     const then = until === undefined ? html`held back until there is room` : html`held back until ${time(until, here)}`;
@@ -153,7 +153,7 @@ function against({ count, conflicts }: DayOfOne, here: Here): Html[] {
   });
 }
 
-function dayRow(one: DayOfOne, day: number, here: Here): Html {
+function dayRow(one: DayOfOne, day: number, here: LocalContext): Html {
   const { alarm, first, last, count } = one;
   const more = count === 1 ? NOTHING : html` and ${times(count - 1, 'more time')}, the last at ${clockOf(last, here)}`;
   const words =
@@ -193,7 +193,7 @@ function wholeDay(cells: readonly Cell[]): DayOfOne {
   return { alarm: cells[0]!.alarm, first: cells[0]!.first, last: cells.at(-1)!.last, count, conflicts };
 }
 
-function byDay({ cells }: Ahead, here: Here): Html[] {
+function byDay({ cells }: Ahead, here: LocalContext): Html[] {
   const today = dayAt(here.zone, here.now);
   return [...Map.groupBy(cells, ({ day }) => day)].map(([day, ofDay]) => {
     const rows = [...Map.groupBy(ofDay, ({ alarm }) => alarm.id).values()].map(wholeDay);

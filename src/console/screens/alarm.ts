@@ -3,13 +3,13 @@
 import { html, raw } from 'hono/html';
 import { formatDuration, formatLateness } from '../../kit/clock/duration.ts';
 import { calendarTime } from '../../kit/clock/local-time.ts';
-import { keepsWallTime } from '../../kit/phrase/series-words.ts';
+import { usesWallClock } from '../../kit/phrase/series-text.ts';
 import { plainWakeError } from '../../kit/text/wake-error.ts';
 import type { AlarmView, FireView } from '../../wire/alarm.ts';
 import { hasTrouble, instantOf, nameOf, ringTime, scheduleWords, seconds, stateMark, trouble } from '../alarm-words.ts';
 import { csrfField } from '../page.ts';
 import { block, type Html, NOTHING, shown } from '../shown.ts';
-import { type Here, time } from '../times.ts';
+import { type LocalContext, time } from '../times.ts';
 import { there, type Visit, withQuery } from '../visit.ts';
 
 const FIRES = 20;
@@ -51,7 +51,7 @@ function facts(alarm: AlarmView, { desk, here }: Visit): Html {
     alarm.fire_count === 0 ? undefined : `${alarm.fire_count}${max_fires === undefined ? '' : ` of ${max_fires}`}`;
   return html`<dl class="facts">
 ${fact('rings', html`${ringTime(alarm, here)}${then}`)}
-${fact('schedule', html`${scheduleWords(alarm, here)}${cron !== undefined && keepsWallTime(cron) ? html` <code class="dim">${shown(cron)}</code> <span class="dim">${shown(timezone)}</span>` : NOTHING}`)}
+${fact('schedule', html`${scheduleWords(alarm, here)}${cron !== undefined && usesWallClock(cron) ? html` <code class="dim">${shown(cron)}</code> <span class="dim">${shown(timezone)}</span>` : NOTHING}`)}
 ${fact('set by', alarm.set_by ? shown(alarm.set_by.name) : 'the agent')}
 ${fact('set', time(alarm.created_at, here))}
 ${fact('rang', rung)}
@@ -112,7 +112,7 @@ function reply({ turn }: FireView): Html {
 }
 
 /** How the turn ended, in words; what happens next, where it failed. */
-function endOf({ turn }: FireView, here: Here): Html {
+function endOf({ turn }: FireView, here: LocalContext): Html {
   if (turn?.waits && turn.finished_at === undefined) {
     const { error, retry_at } = turn.waits;
     return html`turn failed, tries again ${time(retry_at, here)}${error === undefined ? NOTHING : html`: ${shown(error)}`}`;
@@ -124,7 +124,7 @@ function endOf({ turn }: FireView, here: Here): Html {
   return turn.ok === false ? html`the turn failed${why}` : html`what came of the turn is not known${why}`;
 }
 
-function fireBlock(attempts: readonly FireView[], here: Here): Html {
+function fireBlock(attempts: readonly FireView[], here: LocalContext): Html {
   const last = attempts.at(-1)!;
   const stages = stagesOf(attempts);
   const due = stages[0] ?? here.now;

@@ -6,7 +6,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { hasTrouble, nameOf, ringTime, scheduleWords, stateMark, trouble } from '../alarm-words.ts';
 import { csrfField, empty, missing, type Page } from '../page.ts';
 import { type Html, NOTHING } from '../shown.ts';
-import type { Here } from '../times.ts';
+import type { LocalContext } from '../times.ts';
 import { there, type Visit, withQuery } from '../visit.ts';
 import { detailOf } from './alarm.ts';
 
@@ -54,7 +54,7 @@ function filters(query: URLSearchParams): Html {
 }
 
 /** One row; `wide` has columns, beside a detail it is a card. */
-function row(alarm: AlarmView, query: URLSearchParams, here: Here, chosen: string | undefined): Html {
+function row(alarm: AlarmView, query: URLSearchParams, here: LocalContext, chosen: string | undefined): Html {
   const { id } = alarm;
   const isChosen = id === chosen;
   return html`<li class="row${isChosen ? ' chosen' : ''}" id="alarm-${id}" data-row>

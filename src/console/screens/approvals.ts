@@ -8,7 +8,7 @@ import { encodeJson } from '../../wire/json.ts';
 import { empty, missing, type Page, waitingMark } from '../page.ts';
 import { answerToSign, passkeyAnswerIn } from '../passkeys.ts';
 import { block, brief, type Html, NOTHING, shown } from '../shown.ts';
-import { type Here, time } from '../times.ts';
+import { type LocalContext, time } from '../times.ts';
 import { field, type Onward, type Told, there, type Visit } from '../visit.ts';
 import { firstAnswer, waitingOf } from '../waiting.ts';
 import { isTrue, passkeysOf, questionBlock, signerWords } from './question.ts';
@@ -27,7 +27,7 @@ const state = ({ status }: Pick<IntentView, 'status'>): Html =>
 const taskOf = ({ prose, intent }: IntentView): Html =>
   prose === undefined ? html`${shown(intent?.verb ?? 'a plan')}` : brief(prose, 120);
 
-const row = (view: IntentView, here: Here): Html =>
+const row = (view: IntentView, here: LocalContext): Html =>
   html`<li class="row" id="intent-${view.intent_id}" data-row><a class="name" href="approvals/${view.intent_id}" data-open dir="auto">${taskOf(view)}</a><span class="when">${time(view.ended_at ?? view.created_at, here)}</span>${state(view)}</li>`;
 
 /** `approvals`. */

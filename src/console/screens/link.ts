@@ -11,7 +11,7 @@ import type { Desk } from '../desk.ts';
 import { type Assets, outsidePage } from '../page.ts';
 import { answerToSign, passkeyAnswerIn, passkeysAt } from '../passkeys.ts';
 import { type Html, NOTHING, shown } from '../shown.ts';
-import type { Here } from '../times.ts';
+import type { LocalContext } from '../times.ts';
 import { type Told, there } from '../visit.ts';
 import { firstAnswer, type WaitingQuestion } from '../waiting.ts';
 import { answerForm, isTrue, questionSection, signerWords } from './question.ts';
@@ -46,7 +46,7 @@ export type LinkVisit = {
   readonly links: Links;
   readonly token: string;
   readonly assets: Assets;
-  readonly here: (desk: Desk) => Here;
+  readonly here: (desk: Desk) => LocalContext;
   readonly deskOf: (user: string) => Desk;
   readonly clock: Clock;
   readonly origin: string;

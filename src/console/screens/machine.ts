@@ -4,7 +4,7 @@ import { toReveilleError } from '../../wire/errors.ts';
 import type { MachineChangeView } from '../../wire/machine-change.ts';
 import { csrfField, empty, missing, type Page } from '../page.ts';
 import { type Html, NOTHING, shown } from '../shown.ts';
-import { type Here, time } from '../times.ts';
+import { type LocalContext, time } from '../times.ts';
 import { type Onward, there, type Visit } from '../visit.ts';
 
 const RUNNING: Readonly<Record<string, readonly [mark: string, words: string]>> = {
@@ -29,7 +29,7 @@ async function changesOf({ desk }: Visit): Promise<readonly MachineChangeView[]>
   return changes;
 }
 
-const change = ({ at, action, fields, actor, reason }: MachineChangeView, here: Here): Html => {
+const change = ({ at, action, fields, actor, reason }: MachineChangeView, here: LocalContext): Html => {
   const named = fields.slice(0, 4).join(', ');
   const left = fields.length - 4;
   const what = fields.length === 0 ? '' : ` (${named}${left > 0 ? ` and ${left} more` : ''})`;

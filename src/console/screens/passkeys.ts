@@ -5,7 +5,7 @@ import type { Passkey } from '../../wire/passkey.ts';
 import { csrfField, empty, type Page } from '../page.ts';
 import { askedUntil, madePasskey, passkeyToMake, whyNotAt } from '../passkeys.ts';
 import { type Html, NOTHING, shown } from '../shown.ts';
-import { type Here, time } from '../times.ts';
+import { type LocalContext, time } from '../times.ts';
 import { field, type Onward, type Told, there, type Visit } from '../visit.ts';
 import { passphraseField } from './question.ts';
 
@@ -30,7 +30,7 @@ async function rowsOf({ desk }: Visit): Promise<readonly Row[]> {
 
 const isSealed = ({ desk }: Visit) => ('there' in desk.approver && desk.approver.there.known()?.isSealed) ?? false;
 
-function row({ approver, name, origin, added, revoked }: Row, here: Here, mayEnd: boolean): Html {
+function row({ approver, name, origin, added, revoked }: Row, here: LocalContext, mayEnd: boolean): Html {
   const state =
     revoked === undefined
       ? html`<span class="state good">stands</span>`

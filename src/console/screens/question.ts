@@ -4,7 +4,7 @@
  */
 import { html, raw } from 'hono/html';
 import { digestsOf, type WaitingGate } from '../../executor/client.ts';
-import { changesOf, effectOf, sectionsOf, type Trial, trialOf } from '../../kit/text/question.ts';
+import { changesOf, effectOf, sectionsOf, type DryRun, dryRunOf } from '../../kit/text/question.ts';
 import { argumentLines, MARK, wholeLines } from '../../kit/text/visible.ts';
 import type { GateAnswer } from '../../wire/executor.ts';
 import { sliceAt } from '../../wire/json.ts';
@@ -23,8 +23,8 @@ export function isTrue(gate: WaitingGate): boolean {
 }
 
 /** What the dry run said: as what changes, where it says that; its own words below. */
-function trialBlock(trial: Trial): Html {
-  const text = trial.words.join('\n');
+function trialBlock(trial: DryRun): Html {
+  const text = trial.output.join('\n');
   const found = changesOf(trial);
   const own = html`<pre class="trial" tabindex="0" aria-label="The dry run in its own words">${shown(text)}</pre>`;
   if (!found) return own;
@@ -44,9 +44,9 @@ function gist(gate: WaitingGate): Html {
     const said = found.lines.length > 0 ? found.lines.join('\n') : found.title.slice(starts.length).trim();
     return html`<div><dt>${name}</dt><dd>${shown(said)}</dd></div>`;
   };
-  const trial = trialOf(gate.question);
+  const trial = dryRunOf(gate.question);
   return html`<dl class="facts gist"><div><dt>tool</dt><dd><code>${shown(gate.call.tool)}</code></dd></div>
-${trial === undefined ? NOTHING : html`<div><dt>tried out</dt><dd>${shown(trial.outcome)}${trial.words.length === 0 ? NOTHING : trialBlock(trial)}</dd></div>`}
+${trial === undefined ? NOTHING : html`<div><dt>tried out</dt><dd>${shown(trial.outcome)}${trial.output.length === 0 ? NOTHING : trialBlock(trial)}</dd></div>`}
 ${fact('Amount:', 'amount')}${fact('Recipient:', 'to')}${fact('Effect:', 'effect')}</dl>`;
 }
 

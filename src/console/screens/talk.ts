@@ -1,13 +1,13 @@
 /** Talk: conversations with the agent, what it says and does as it comes, and questions where they come up. */
 import { html } from 'hono/html';
-import { LATE_WORDS } from '../../kit/clock/duration.ts';
+import { LATE_REASON_TEXT } from '../../kit/clock/duration.ts';
 import { lastTurns } from '../../neo/client.ts';
 import { conversationIdSchema } from '../../wire/alarm.ts';
 import { ReveilleError, toReveilleError } from '../../wire/errors.ts';
 import type { TurnView } from '../../wire/turn.ts';
 import { csrfField, empty, missing, type Page } from '../page.ts';
 import { block, brief, type Html, NOTHING, shown } from '../shown.ts';
-import { type Here, time } from '../times.ts';
+import { type LocalContext, time } from '../times.ts';
 import { field, type Onward, there, type Visit, withQuery } from '../visit.ts';
 import { waitingOf } from '../waiting.ts';
 import { passkeysOf, questionBlock } from './question.ts';
@@ -68,10 +68,10 @@ const STATUSES = {
 function whose({ origin, set_by, label, late_because }: TurnView): Html {
   if (origin === 'user') return html`you`;
   const by = set_by === undefined ? NOTHING : html`, in the words of ${shown(set_by)}`;
-  return html`${WAKES}${label ? html` (${shown(label)})` : NOTHING}${by}${late_because ? html`, late: ${LATE_WORDS[late_because]}` : NOTHING}`;
+  return html`${WAKES}${label ? html` (${shown(label)})` : NOTHING}${by}${late_because ? html`, late: ${LATE_REASON_TEXT[late_because]}` : NOTHING}`;
 }
 
-function turnBlock(turn: TurnView, csrf: string, here: Here): Html {
+function turnBlock(turn: TurnView, csrf: string, here: LocalContext): Html {
   const { id, status, reply, error, conversation_id } = turn;
   const isOpen = status === 'queued' || status === 'running';
   const state = turn.retry_at === undefined ? STATUSES[status] : html`failed, tries again ${time(turn.retry_at, here)}`;

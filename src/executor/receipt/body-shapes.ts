@@ -1,7 +1,4 @@
-/**
- * What the body of each kind of envelope must look like. Members that are not named are let pass: they are signed like
- * the others.
- */
+/** The schema of each kind of body. Unknown members are accepted: they are signed like the others. */
 import { z } from 'zod';
 import { intentSchema } from '../../wire/intent.ts';
 import { type ReceiptKind, SIGNED_APPROVALS } from '../../wire/intent-receipt.ts';
@@ -16,7 +13,7 @@ const UTC = 'must be an instant in UTC with milliseconds, such as 2026-06-15T08:
 
 const instant = z.string().refine(isWrittenInstant, UTC);
 const args = z.record(z.string(), z.unknown());
-// A record's schema would let a member of the name __proto__ pass, whatever its value is.
+// A record schema accepts a member named __proto__ with any value.
 const hashes = z.custom<Readonly<Record<string, string>>>(
   (value) =>
     args.safeParse(value).success && Object.values(value as object).every((hash) => sha256.safeParse(hash).success),

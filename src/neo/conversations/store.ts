@@ -5,8 +5,8 @@
 
 import { join } from 'node:path';
 import type { Clock } from '../../kit/clock/clock.ts';
-import type { ReceiptOutbox } from '../../kit/outbox/receipt-sender.ts';
-import { receiptTable } from '../../kit/outbox/receipt-table.ts';
+import type { TurnReportOutbox } from '../../kit/outbox/turn-report-sender.ts';
+import { turnReportTable } from '../../kit/outbox/turn-report-table.ts';
 import { GroupCommit } from '../../kit/sqlite/group-commit.ts';
 import { openDatabase } from '../../kit/sqlite/open.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -59,8 +59,8 @@ export function openConversationStore(options: ConversationStoreOptions) {
   const steps = stepTable(file.db);
   const conversations = conversationTable(file.db);
   const events = eventLog(file.db, eventsRetained);
-  const turnReports = receiptTable(file.db);
-  const outbox: ReceiptOutbox = {
+  const turnReports = turnReportTable(file.db);
+  const outbox: TurnReportOutbox = {
     waiting: (page) => turnReports.waiting(page),
     remove: (ids) => writes.run(() => turnReports.remove(ids)),
   };

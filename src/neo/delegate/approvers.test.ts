@@ -8,9 +8,9 @@ const { signal } = new AbortController();
 test("a stream of a conversation, or of all, counts for the conversation's gates", () => {
   const approvers = createApprovers(new ManualClock());
   assert.equal(approvers.isPresent('a'), false);
-  const leave = approvers.enter('a');
+  const leave = approvers.addStream('a');
   assert.deepEqual([approvers.isPresent('a'), approvers.isPresent('b')], [true, false]);
-  const leaveAll = approvers.enter(undefined);
+  const leaveAll = approvers.addStream(undefined);
   assert.equal(approvers.isPresent('b'), true);
   leaveAll();
   leave();
@@ -20,8 +20,8 @@ test("a stream of a conversation, or of all, counts for the conversation's gates
 
 test('two streams of one conversation are counted: when one ends the other still counts', () => {
   const approvers = createApprovers(new ManualClock());
-  const leave = approvers.enter('a');
-  approvers.enter('a');
+  const leave = approvers.addStream('a');
+  approvers.addStream('a');
   leave();
   assert.equal(approvers.isPresent('a'), true);
 });
@@ -33,10 +33,10 @@ test('a wait ends when a stream of the conversation opens, not for another one',
   void approvers.waitFor('a', 5000, signal).then((present) => {
     resolved = present;
   });
-  approvers.enter('b');
+  approvers.addStream('b');
   await clock.advance(4999);
   assert.equal(resolved, undefined);
-  approvers.enter('a');
+  approvers.addStream('a');
   await settle();
   assert.equal(resolved, true);
   assert.equal(clock.timers, 0);

@@ -7,7 +7,7 @@ export type Approvers = {
    *
    * @returns ends it; no effect when called again
    */
-  enter(conversationId: string | undefined): () => void;
+  addStream(conversationId: string | undefined): () => void;
   /** Whether a stream of this conversation is open. */
   isPresent(conversationId: string): boolean;
   /** Whether a stream is open or opens within a time: a broken stream is opened again after a second. */
@@ -23,7 +23,7 @@ export function createApprovers(clock: Clock): Approvers {
   return {
     isPresent,
 
-    enter(conversationId) {
+    addStream(conversationId) {
       const one = { conversationId };
       streams.add(one);
       for (const tell of [...waiters]) tell();

@@ -216,7 +216,7 @@ export function createExecutorLink(options: DelegateOptions): ExecutorLink {
 
     async openGates(conversationId, signal) {
       const before = registry.shown(conversationId);
-      const notifierFor = (location: string) => (gate: GateNotice) => conversations.tell(location, gate);
+      const notifierFor = (location: string) => (gate: GateNotice) => conversations.notifyGate(location, gate);
       try {
         const isFollowed = (intentId: string) => followed.has(intentId);
         await surveyGates(conversationId, signal, { client, registry, isFollowed, notifierFor });

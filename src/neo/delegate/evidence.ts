@@ -22,7 +22,7 @@ export type Conversations = {
   /** Texts of the conversation from which values of a task may come; oldest first. */
   evidence(turn: Turn): ContextPiece[];
   /** Notifies followers of a conversation about a gate that no turn waits for. Never throws. */
-  tell(conversationId: string, gate: GateNotice): void;
+  notifyGate(conversationId: string, gate: GateNotice): void;
 };
 
 export type ConversationSource = Pick<ConversationStore, 'turnsBefore' | 'arrivedAfter' | 'gate'> & {
@@ -39,7 +39,7 @@ export function conversationsOf(store: ConversationSource, log: Logger): Convers
         stepsOf: ({ id }) => store.journal.steps(id),
       }),
 
-    tell(conversationId, gate) {
+    notifyGate(conversationId, gate) {
       store.gate({ conversationId }, gate).catch((err: unknown) => log.warn({ err }, 'an event could not be stored'));
     },
   };

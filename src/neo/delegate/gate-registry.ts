@@ -3,7 +3,7 @@
  * approvers: the first is passed on, later ones are refused with a conflict. An approver's own key signs the answer;
  * the registry passes it on unchanged and cannot create one.
  */
-import type { ExecutorClient, Told, WaitingGate } from '../../executor/client.ts';
+import type { ExecutorClient, Reply, WaitingGate } from '../../executor/client.ts';
 import { NoAnswer } from '../../kit/http/caller.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -27,7 +27,7 @@ export type ShownGate = GateNotice & { readonly conversation_id: string };
 
 type Gate = {
   readonly intentId: string;
-  readonly pending: Told<WaitingGate>;
+  readonly pending: Reply<WaitingGate>;
   readonly audience: GateAudience;
   state: GateState;
   /** An answer is being sent to the executor. */
@@ -38,7 +38,7 @@ type Gate = {
 const LONGEST_GATE = 256 * 1024;
 
 /** Whether the whole gate can be shown; a person must not approve invisible content. */
-export const isShowable = ({ text }: Told<WaitingGate>): boolean => text.text.length <= LONGEST_GATE;
+export const isShowable = ({ text }: Reply<WaitingGate>): boolean => text.text.length <= LONGEST_GATE;
 
 /** How many decided gates are remembered, for a clear answer to late approvers. */
 const REMEMBERED = 1000;
@@ -56,7 +56,7 @@ const DECIDED: Record<Exclude<GateState, 'asked'>, string> = {
   lapsed: 'is no longer waiting for an answer',
 };
 
-function gateNotice(intentId: string, pending: Told<WaitingGate>): GateNotice {
+function gateNotice(intentId: string, pending: Reply<WaitingGate>): GateNotice {
   const { node_id, question, options = [], displayed_sha256, expires_at } = pending.value;
   const base = { intent_id: intentId, node_id, state: 'asked' as const };
   if (!isShowable(pending)) return { ...base, question: question.slice(0, QUESTION_BEGINNING) };
@@ -66,7 +66,7 @@ function gateNotice(intentId: string, pending: Told<WaitingGate>): GateNotice {
 }
 
 /** Whether both are the same instance of the same question; a repeated question has another digest. */
-function isSame({ value: one }: Told<WaitingGate>, { value: other }: Told<WaitingGate>): boolean {
+function isSame({ value: one }: Reply<WaitingGate>, { value: other }: Reply<WaitingGate>): boolean {
   return one.node_id === other.node_id && one.displayed_sha256 === other.displayed_sha256;
 }
 
@@ -165,7 +165,7 @@ export function createGateRegistry(client: Pick<ExecutorClient, 'gates' | 'answe
      *
      * @returns whether it is open: it has no answer, and none is being sent
      */
-    open(intentId: string, pending: Told<WaitingGate>, audience: GateAudience): boolean {
+    open(intentId: string, pending: Reply<WaitingGate>, audience: GateAudience): boolean {
       const key = gateKey(intentId, pending.value.node_id);
       const known = gates.get(key);
       if (known && isSame(known.pending, pending)) {
@@ -185,7 +185,7 @@ export function createGateRegistry(client: Pick<ExecutorClient, 'gates' | 'answe
      * Settles the open gates of an intent that no longer wait: they were answered at the executor, or the intent has
      * ended.
      */
-    async lapse(intentId: string, waiting: readonly Told<WaitingGate>[], reason: string): Promise<void> {
+    async lapse(intentId: string, waiting: readonly Reply<WaitingGate>[], reason: string): Promise<void> {
       const nodes = new Set(waiting.map(({ value }) => value.node_id));
       for (const gate of [...gates.values()]) {
         const isOpen = () => gate.state === 'asked' && !gate.answering;

@@ -8,14 +8,14 @@ import {
   type ExecutorClient,
   followIntent,
   type IntentState,
-  type Told,
+  type Reply,
   type WaitingGate,
 } from '../../executor/client.ts';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
 import { NoAnswer } from '../../kit/http/caller.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { isIntentOver } from '../../wire/executor.ts';
+import { isIntentFinal } from '../../wire/executor.ts';
 import { type GateNotice, type ToolAnswer, type ToolCallContext, textAnswer } from '../tools/surface.ts';
 import type { Approvers } from './approvers.ts';
 import { type GateRegistry, isShowable } from './gate-registry.ts';
@@ -129,7 +129,7 @@ export function createIntentFollower(options: IntentFollowerOptions) {
   async function registerGates(
     intentId: string,
     { turn, notify, signal }: ToolCallContext,
-  ): Promise<Told<WaitingGate>[]> {
+  ): Promise<Reply<WaitingGate>[]> {
     const waiting = await client.gates(intentId, signal);
     await registry.lapse(intentId, waiting, ANSWERED_AT_EXECUTOR);
     const audience = {
@@ -145,7 +145,7 @@ export function createIntentFollower(options: IntentFollowerOptions) {
    */
   async function presentGates(intentId: string, context: ToolCallContext, progress: FollowProgress): Promise<void> {
     const { turn, signal } = context;
-    const approverProblem = async (gate: Told<WaitingGate>): Promise<string | undefined> => {
+    const approverProblem = async (gate: Reply<WaitingGate>): Promise<string | undefined> => {
       if (!isShowable(gate)) return TOO_LONG;
       const key = `${gate.value.node_id} ${gate.value.displayed_sha256}`;
       // The follower of the question may have left since; in a turn of an alarm no client waits for the end.
@@ -198,17 +198,17 @@ export function createIntentFollower(options: IntentFollowerOptions) {
   /** The text for the model about an ended or stopped intent; its questions wait no more. */
   async function renderSettled(
     intentId: string,
-    state: Told<IntentState>,
+    state: Reply<IntentState>,
     { isCancelledUnattended }: FollowProgress,
   ): Promise<ToolAnswer> {
-    if (isIntentOver(state.value)) await registry.lapse(intentId, [], `the intent is ${state.value.status}`);
+    if (isIntentFinal(state.value)) await registry.lapse(intentId, [], `the intent is ${state.value.status}`);
     return renderOutcome(intentId, state, isCancelledUnattended);
   }
 
   /** The text for the model about an intent that its turn does not wait for any more. */
   const pending = (
     intentId: string,
-    state: Told<IntentState> | undefined,
+    state: Reply<IntentState> | undefined,
     more: Pick<Pending, 'parked' | 'waitedMs' | 'blocked'>,
   ) =>
     renderPending(intentId, {
@@ -236,7 +236,7 @@ export function createIntentFollower(options: IntentFollowerOptions) {
   /** Like {@link parkIntent}, when the waiting time has passed, whatever the executor answers. */
   async function parkAfterTimeout(
     intentId: string,
-    seen: Told<IntentState> | undefined,
+    seen: Reply<IntentState> | undefined,
     context: ToolCallContext,
     progress: FollowProgress,
     waitedMs: number,
@@ -253,7 +253,7 @@ export function createIntentFollower(options: IntentFollowerOptions) {
   /** Reads the state of an intent and shows its questions. @returns the text for the model when waiting has no use */
   async function checkIntent(
     intentId: string,
-    state: Told<IntentState>,
+    state: Reply<IntentState>,
     context: ToolCallContext,
     progress: FollowProgress,
   ) {
@@ -294,7 +294,7 @@ export function createIntentFollower(options: IntentFollowerOptions) {
       signal,
       onHint: wakeSignal.notify,
     });
-    let state: Told<IntentState> | undefined;
+    let state: Reply<IntentState> | undefined;
     let missed = 0;
     try {
       for (let queries = 0; ; queries++) {

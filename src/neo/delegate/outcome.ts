@@ -1,15 +1,15 @@
 /** The text for the model about a submitted task. Only confirmed work is reported as done. Pure. */
-import type { IntentState, Told, WaitingGate } from '../../executor/client.ts';
+import type { IntentState, Reply, WaitingGate } from '../../executor/client.ts';
 import { clip } from '../../kit/text/excerpt.ts';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
-import { isIntentOver } from '../../wire/executor.ts';
+import { isIntentFinal } from '../../wire/executor.ts';
 import { sliceAt } from '../../wire/json.ts';
 import { type ToolAnswer, textAnswer } from '../tools/surface.ts';
 
 /** Whether waiting has no use: the intent has ended, or the executor needs more information first. */
 export function isSettled(state: IntentState): boolean {
   const { status, clarify } = state;
-  return isIntentOver(state) || (status === 'drafting' && clarify !== undefined && clarify !== '');
+  return isIntentFinal(state) || (status === 'drafting' && clarify !== undefined && clarify !== '');
 }
 
 /** A result's source text for a model: a plain string without its quotes. */
@@ -20,7 +20,7 @@ function shown(result: string): string {
 const NO_APPROVER = 'No approver was there, so it was cancelled; ask again when the user is present.';
 
 /** @param unattended whether it was cancelled because no approver was listening */
-export function renderOutcome(intentId: string, { value, text }: Told<IntentState>, unattended: boolean): ToolAnswer {
+export function renderOutcome(intentId: string, { value, text }: Reply<IntentState>, unattended: boolean): ToolAnswer {
   const { status, error, clarify, receipt } = value;
   const result = sliceAt(text.text, ['result']);
   const lines: string[] = [];
@@ -85,7 +85,7 @@ const CALL_CHARACTERS = 200;
  *
  * @returns `undefined` where no call waits for an approval
  */
-export function describeBlockedCalls(intentId: string, gates: readonly Told<WaitingGate>[]): string | undefined {
+export function describeBlockedCalls(intentId: string, gates: readonly Reply<WaitingGate>[]): string | undefined {
   if (gates.length === 0) return undefined;
   const calls = gates.map(({ value: { call } }) => `${call.tool} ${clip(JSON.stringify(call.args), CALL_CHARACTERS)}`);
   const answer = (verb: string) =>

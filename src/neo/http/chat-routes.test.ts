@@ -11,7 +11,7 @@ import {
   ask,
   dataOf,
   errorOf,
-  heldModel,
+  pausedModel,
   postChat,
   settledTurns,
   startedNeo,
@@ -51,7 +51,7 @@ test('a wake is accepted, runs, and answers from what it was given', async (t) =
 
 test('a repeated wake answers 200 with the same turn and runs nothing, in one instant and after a restart', async (t) => {
   const dataDir = temporaryFolder(t);
-  const model = heldModel();
+  const model = pausedModel();
   const neo = await startedNeo(t, { dataDir, model });
   const body = wakeBody(DUE);
   const answers = await Promise.all(Array.from({ length: 20 }, () => postChat(neo, body)));

@@ -4,7 +4,7 @@ import { sendOk } from '../../kit/http/envelope.ts';
 import type { HttpApp } from '../../kit/http/environment.ts';
 import { serve } from '../../kit/http/serve.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
-import { chatRequestSchema, givenName, RAW_WAKE_FIELDS, withoutEmptyMembers } from '../../wire/wake.ts';
+import { chatRequestSchema, callerWakeName, RAW_WAKE_FIELDS, withoutEmptyMembers } from '../../wire/wake.ts';
 import { acceptChat, type ChatOptions, userOf, withMarkers } from '../chat.ts';
 import { NEO_ROUTES } from './routes.ts';
 
@@ -13,7 +13,7 @@ export function chatRoutes(app: HttpApp, options: ChatOptions): void {
     const header = (name: string) => c.req.header(name);
     const sent = withoutEmptyMembers(await readJson(c, { raw: RAW_WAKE_FIELDS }));
     const body = parseOrThrow(chatRequestSchema, withMarkers(header, sent));
-    const accepted = await acceptChat(body, options, { userId: userOf(header, body), name: givenName(header) });
+    const accepted = await acceptChat(body, options, { userId: userOf(header, body), name: callerWakeName(header) });
     return sendOk(c, accepted, accepted.deduped ? 200 : 202);
   });
 }

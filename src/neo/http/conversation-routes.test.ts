@@ -49,5 +49,5 @@ test('errors name unknown routes, conversations and query members', async (t) =>
   assert.match(errorOf(await ask(neo, '/conversations?limit=0')).message, /limit must be a whole number from 1 to 500/);
   assert.match(errorOf(await ask(neo, '/conversations?page=2')).message, /unknown field "page"/);
   assert.match(errorOf(await ask(neo, '/conversations?cursor=x')).message, /cursor must be the next_cursor/);
-  assert.match(errorOf(await ask(neo, '/events?last_event_id=x')).message, /last_event_id must be the id of an event/);
+  assert.match(errorOf(await ask(neo, '/events?last_event_id=x')).message, /last_event_id must be the id of an earlier event/);
 });

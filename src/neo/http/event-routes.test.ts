@@ -8,7 +8,7 @@ import {
   accepted,
   ask,
   errorOf,
-  heldModel,
+  pausedModel,
   readEvents,
   settledTurns,
   startedNeo,
@@ -16,7 +16,7 @@ import {
 } from '../testing/workbench.ts';
 
 test('the event stream contains a turn from its acceptance to its end, and can be resumed', async (t) => {
-  const model = heldModel();
+  const model = pausedModel();
   const neo = await startedNeo(t, { model });
   const live = await readEvents(t, neo, '?conversation_id=c');
   const { turn_id } = await accepted(neo, { message: 'hi', conversation_id: 'c' });
@@ -60,7 +60,7 @@ test('the event stream contains a turn from its acceptance to its end, and can b
 
 test('an id that no event has is refused with its name and value, in the address as in the header', async (t) => {
   const neo = await startedNeo(t);
-  const right = 'must be the id of an event that was received earlier';
+  const right = 'must be the id of an earlier event';
   const inHeader = await ask(neo, '/events', { headers: { 'last-event-id': 'abc' } });
   assert.deepEqual(errorOf(inHeader), {
     status: 400,

@@ -58,7 +58,7 @@ type EventRoutesOptions = {
   clock: Clock;
   log: Logger;
   /** Counts the followers, who can answer gates. */
-  approvers: Pick<Approvers, 'enter'> | undefined;
+  approvers: Pick<Approvers, 'addStream'> | undefined;
   /** Knows the waiting gates. */
   executor: Pick<ExecutorLink, 'openGates'> | undefined;
 };
@@ -74,7 +74,7 @@ export function eventRoutes(app: HttpApp, { feed, clock, log, approvers, executo
       ...(after === undefined ? {} : { after }),
     };
     const stream = openEventStream(c, { clock, maxBufferedBytes: BUFFERED_BYTES });
-    const leave = approvers?.enter(query.conversation_id);
+    const leave = approvers?.addStream(query.conversation_id);
     if (leave) stream.closed.addEventListener('abort', leave);
     if (stream.closed.aborted) leave?.();
     if (executor) void sendGates(executor, query.conversation_id, stream, clock);

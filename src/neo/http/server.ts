@@ -25,13 +25,13 @@ export type NeoServerOptions = {
   store: ConversationStore;
   runner: Runner;
   /** Sends turn reports, where there are any. */
-  receipts: Pick<Outbox, 'isBusy'> | undefined;
+  turnReports: Pick<Outbox, 'isBusy'> | undefined;
   /** The name of the answering model. */
   model: string;
   /** The model's tools, and the receiver of answers to the executor's questions. */
   capabilities: Pick<Capabilities, 'describe' | 'executor'>;
   /** Counts the followers of the events. */
-  approvers?: Pick<Approvers, 'enter'> | undefined;
+  approvers?: Pick<Approvers, 'addStream'> | undefined;
   feed: EventFeed;
   /** Called for each prompt of a person. */
   onPrompt?: ((at: number) => void) | undefined;
@@ -46,7 +46,7 @@ export function startNeoServer(options: NeoServerOptions): Promise<RunningServer
     config,
     store,
     runner,
-    receipts: turnReports,
+    turnReports,
     capabilities,
     approvers,
     feed,
@@ -60,7 +60,7 @@ export function startNeoServer(options: NeoServerOptions): Promise<RunningServer
     version: VERSION,
     host: config.host,
     port: config.port,
-    door: config.door,
+    listener: config.listener,
     allowedHosts: config.allowedHosts,
     log,
     clock,

@@ -9,7 +9,7 @@ import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import type { ModelAnswer, ModelMessage, ModelRequest, ModelToolCall } from '../../kit/model/model.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { parseForeignJson } from '../../wire/json.ts';
+import { parseUntrustedJson } from '../../wire/json.ts';
 import { systemBlock } from '../context/system-block.ts';
 import { tokensOf, tokensOfTools } from '../context/tokens.ts';
 import type { ContextWindow } from '../context/window.ts';
@@ -27,7 +27,7 @@ const FAILURES_OF_A_CALL = 4;
 /** Two calls are the same when name and arguments are equal, apart from spacing. */
 function keyOf({ name, input }: ModelToolCall): string {
   try {
-    return `${name} ${JSON.stringify(parseForeignJson(input))}`;
+    return `${name} ${JSON.stringify(parseUntrustedJson(input))}`;
   } catch {
     return `${name} ${input}`;
   }
@@ -302,7 +302,7 @@ export async function runLoop(turn: Turn, options: LoopOptions): Promise<Outcome
     try {
       const { request } = await requestOf(step);
       if (!request) return failed;
-      const { text, model: name } = await queryModel({ ...request, wordsOnly: true });
+      const { text, model: name } = await queryModel({ ...request, textOnly: true });
       const reply = text.trim() === '' ? {} : { reply: text.toWellFormed() };
       return { ...failed, model: name, ...reply };
     } catch (thrown) {

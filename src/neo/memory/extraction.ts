@@ -2,9 +2,9 @@
 import { z } from 'zod';
 import { codeFor, quoted } from '../../kit/model/quotation.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { parseForeignJson } from '../../wire/json.ts';
+import { parseUntrustedJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
-import { wording } from '../../wire/validate.ts';
+import { standardMessage } from '../../wire/validate.ts';
 import type { Turn } from '../turn.ts';
 import { CLAIM_TEXT_MAX, checkNewMemory, MEMORY_KINDS, type NewMemory } from './memory.ts';
 
@@ -57,7 +57,7 @@ const FENCE = /^```(?:json)?\s*\n([\s\S]*?)\n?```$/;
 function parsed(answer: string): unknown {
   const trimmed = answer.trim();
   try {
-    return parseForeignJson(FENCE.exec(trimmed)?.[1] ?? trimmed);
+    return parseUntrustedJson(FENCE.exec(trimmed)?.[1] ?? trimmed);
   } catch (cause) {
     throw new ReveilleError('unavailable', 'the model did not answer with JSON', { cause });
   }
@@ -70,7 +70,7 @@ function parsed(answer: string): unknown {
  * @throws ReveilleError `unavailable`: a retry may bring a better answer
  */
 export function parseExtraction(answer: string): { memories: NewMemory[]; refused: number } {
-  const whole = answerSchema.safeParse(parsed(answer), { error: wording });
+  const whole = answerSchema.safeParse(parsed(answer), { error: standardMessage });
   if (!whole.success) throw new ReveilleError('unavailable', 'the model answered JSON of another form');
   const offered = whole.data.memories;
   const memories: NewMemory[] = [];

@@ -18,7 +18,7 @@ export const TURN: Turn = {
 
 export type TestCall = ToolCallContext & {
   /** The notices of the call so far. */
-  readonly told: ToolNotice[];
+  readonly notices: ToolNotice[];
   readonly abort: (reason: unknown) => void;
   /** The first matching notice, past or future. */
   until(fits: (notice: ToolNotice) => boolean): Promise<ToolNotice>;
@@ -32,7 +32,7 @@ export function testCall(callId = 'call-1', turn: Turn = TURN): TestCall {
     turn,
     callId,
     signal: controller.signal,
-    told: notices,
+    notices,
     abort: (reason) => controller.abort(reason),
     notify(notice) {
       notices.push(notice);

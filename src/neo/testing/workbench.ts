@@ -23,7 +23,7 @@ export function testConfig(dataDir: string, config: Partial<NeoConfig> = {}): Ne
     allowedHosts: [],
     model: { kind: 'offline' },
     contextTokens: 128_000,
-    separation: 'off',
+    isolation: 'off',
     warnings: [],
     ...config,
   };
@@ -105,7 +105,7 @@ export function wakeBody(due: number, members: object = {}, alarmId: string = AL
   };
 }
 
-/** A request that a {@link heldModel} has received. */
+/** A request that a {@link pausedModel} has received. */
 export type PausedRequest = {
   readonly request: ModelRequest;
   answer(text: string): void;
@@ -113,7 +113,7 @@ export type PausedRequest = {
 };
 
 /** A model that answers when the test allows it. */
-export function heldModel(): NeoModel & { readonly held: PausedRequest[]; next(): Promise<PausedRequest> } {
+export function pausedModel(): NeoModel & { readonly held: PausedRequest[]; next(): Promise<PausedRequest> } {
   const held: PausedRequest[] = [];
   const waiting: ((request: PausedRequest) => void)[] = [];
   let returned = 0;

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
-import type { Walls } from '../../kit/process/separation.ts';
+import type { Sandbox } from '../../kit/process/isolation.ts';
 import type { ServerPool } from '../../mcp-host/server-pool.ts';
 import type { Settings } from '../../wire/settings.ts';
 import type { ManifestChoice, ToolConfig } from './settings.ts';
@@ -25,7 +25,7 @@ export type SpawnOptions = Omit<HostOptions, 'config'> &
 export async function spawnTools(options: SpawnOptions): Promise<ToolSurface> {
   const { config, delegate, recall, warnings = [], log } = options;
   const { manifest, patterns } = config;
-  const { checkFiles, checkSkill } = await import('./agreed.ts');
+  const { checkFiles, checkSkill } = await import('./file-check.ts');
   checkFiles(config, options.variables, options.dataDir);
   const skill = config.skill === undefined ? undefined : readSkill(config.skill);
   const host = manifest === undefined ? undefined : await startHost({ ...options, config: { ...config, manifest } });
@@ -45,7 +45,7 @@ export type HostOptions = {
   /** Contains `mcp-logs/` and `tool-output/`. */
   dataDir: string;
   /** Paths that child servers must not see. */
-  walls?: Walls | undefined;
+  sandbox?: Sandbox | undefined;
   clock: Clock;
   log: Logger;
   /** Also starts servers that could wait for their first call. */
@@ -66,7 +66,7 @@ export type StartedHost = { readonly pool: ServerPool; readonly manifestPath: st
 export async function startHost(options: HostOptions, pinned = true, only?: ReadonlySet<string>): Promise<StartedHost> {
   const [{ startManifest }, { manifestPathOf, foldersOf }] = await Promise.all([
     import('../../mcp-host/start-manifest.ts'),
-    import('./agreed.ts'),
+    import('./file-check.ts'),
   ]);
   const { config, variables, ...rest } = options;
   const manifestPath = manifestPathOf(config.manifest);

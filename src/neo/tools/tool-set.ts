@@ -4,7 +4,7 @@
  */
 import type { Logger } from '../../kit/log/log.ts';
 import type { ToolSchema } from '../../kit/model/model.ts';
-import { classify, warningOf } from '../../mcp-host/classify.ts';
+import { classify, unpinnedWarning } from '../../mcp-host/classify.ts';
 import type { SurfaceView } from '../../wire/tool-surface.ts';
 import type { HostAnswer, HostContent, HostTool, ToolHost } from './host.ts';
 import {
@@ -127,7 +127,7 @@ function bind(tools: readonly HostTool[], patterns: readonly string[]): Bound {
     }
     const { annotations } = definition;
     const found = classify({ name: tool.tool, surface, sideEffectClass, annotations }, patterns);
-    const warning = warningOf(`${tool.alias}/${tool.tool}`, found, tool.isPinned === true);
+    const warning = unpinnedWarning(`${tool.alias}/${tool.tool}`, found, tool.isPinned === true);
     if (warning !== undefined) warnings.push(warning);
     if (found.surface === 'natural') natural.push([name, tool]);
     else escalated.push([name, { name, uri, reason: found.reason }]);

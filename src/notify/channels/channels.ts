@@ -1,6 +1,6 @@
 /** The kinds of channels, and the reading of their specifications. */
 import { ReveilleError } from '../../wire/errors.ts';
-import { wording } from '../../wire/validate.ts';
+import { standardMessage } from '../../wire/validate.ts';
 import type { ChannelKind, ChannelTools } from './channel.ts';
 import { ntfy, webhook, webPush } from './http-channels.ts';
 import { command, desktop } from './local-channels.ts';
@@ -24,7 +24,7 @@ export type ChannelName = (typeof CHANNEL_NAMES)[number];
  * @throws ReveilleError `invalid_request` naming the field, or why the address is not allowed
  */
 export function readSpec(kind: ChannelName, given: unknown, tools: Pick<ChannelTools, 'http'>): unknown {
-  const read = CHANNELS[kind].spec.safeParse(given, { error: wording });
+  const read = CHANNELS[kind].spec.safeParse(given, { error: standardMessage });
   if (!read.success) {
     const lines = read.error.issues.map(({ path, message }) => `${path.join('.') || kind}: ${message}`);
     throw new ReveilleError('invalid_request', lines.join('; '));

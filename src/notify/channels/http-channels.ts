@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 import { isIP } from 'node:net';
 import { z } from 'zod';
 import { hostOf } from '../../kit/http/guarded-lookup.ts';
-import { type NoticePost, postNotice, signedHeaders } from '../../kit/outbox/notice-post.ts';
+import { type NotificationPost, postNotification, signedHeaders } from '../../kit/outbox/notification-post.ts';
 import type { Delivery } from '../../kit/outbox/outbox.ts';
 import { encodeJson } from '../../wire/json.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
@@ -21,12 +21,12 @@ type Addressed = { readonly allow_private?: boolean | undefined };
 const refusalOf = (url: string, { allow_private }: Addressed, { http }: Pick<ChannelTools, 'http'>) =>
   http.refusalOf(new URL(url), allow_private === true);
 
-function post(notice: NoticePost, { allow_private }: Addressed, tools: ChannelTools): Promise<Delivery> {
+function post(notice: NotificationPost, { allow_private }: Addressed, tools: ChannelTools): Promise<Delivery> {
   const { http, clock, signal } = tools;
   // A number needs no lookup.
   const refusal = isIP(hostOf(notice.url)) === 0 ? undefined : http.refusalOf(notice.url, allow_private === true);
   if (refusal !== undefined) return Promise.resolve({ result: 'later', slow: true, why: refusal });
-  return postNotice(notice, { transport: http.dispatcher(allow_private === true), clock, signal });
+  return postNotification(notice, { transport: http.dispatcher(allow_private === true), clock, signal });
 }
 
 const isUrgent = ({ kinds }: Message) => kinds.some((kind) => kind === 'approvals' || kind === 'failures');

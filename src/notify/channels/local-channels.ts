@@ -1,7 +1,7 @@
 /** Channels on this computer: a program, and the desktop of its user. */
 import { existsSync } from 'node:fs';
 import { z } from 'zod';
-import { runNotice } from '../../kit/outbox/notice-program.ts';
+import { runNotificationProgram } from '../../kit/outbox/notification-program.ts';
 import { busAddress, findProgram } from '../../kit/process/session-bus.ts';
 import type { Settings } from '../../wire/settings.ts';
 import { type ChannelKind, cut, type Message } from './channel.ts';
@@ -15,7 +15,7 @@ export const command: ChannelKind<z.output<typeof commandSpec>> = {
   place: ({ command: [program] }) => program,
   refusal: () => undefined,
   tell: (spec, message, { variables, clock, signal }) =>
-    runNotice(spec.command, webhookBody(message), { variables, clock, signal }),
+    runNotificationProgram(spec.command, webhookBody(message), { variables, clock, signal }),
 };
 
 const TITLE_BYTES = 160;
@@ -117,7 +117,7 @@ export const desktop: ChannelKind<z.output<typeof desktopSpec>> = {
   tell(_, message, { variables, clock, signal }) {
     try {
       const shown = desktopCommand(message, process.platform, variables);
-      return runNotice(shown.command, '', { variables, more: shown.more, clock, signal });
+      return runNotificationProgram(shown.command, '', { variables, more: shown.more, clock, signal });
     } catch (thrown) {
       const why = thrown instanceof Error ? thrown.message : String(thrown);
       return Promise.resolve({ result: 'later', slow: true, why });

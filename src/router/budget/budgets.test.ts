@@ -10,7 +10,7 @@ import { GroupCommit } from '../../kit/sqlite/group-commit.ts';
 import { openDatabase } from '../../kit/sqlite/open.ts';
 import type { Budget } from '../../wire/budget.ts';
 import { parseInstant } from '../../wire/rfc3339.ts';
-import { HELD_UNTIL_HEADER } from '../../wire/wake.ts';
+import { DEFERRED_UNTIL_HEADER } from '../../wire/wake.ts';
 import { ALARM_ID, type Answer, type Bench, eventsOf, fixtureMachine, startBench } from '../testing/bench.ts';
 import { type PlainDaemon, startPlainDaemon } from '../testing/plain-daemon.ts';
 import { startRouterProcess } from '../testing/router-process.ts';
@@ -41,7 +41,7 @@ function quietNow(now: number): Budget {
 
 function deferredUntil(answer: Answer): number {
   assert.equal(answer.status, 429, answer.text);
-  const until = parseInstant(answer.headers.get(HELD_UNTIL_HEADER) ?? '');
+  const until = parseInstant(answer.headers.get(DEFERRED_UNTIL_HEADER) ?? '');
   assert.ok(until !== undefined, 'the message has the end time');
   return until;
 }
@@ -212,9 +212,9 @@ describe('the budget of a user', () => {
   test('is independent of the daemon: a 429 of the daemon is passed on unchanged', async (t) => {
     const { router, daemon } = await bounded(t, {});
     daemon.answer = (response) =>
-      response.writeHead(429, { [HELD_UNTIL_HEADER]: '2036-01-01T00:00:00Z', 'retry-after': '7' }).end('busy');
+      response.writeHead(429, { [DEFERRED_UNTIL_HEADER]: '2036-01-01T00:00:00Z', 'retry-after': '7' }).end('busy');
     const answer = await router.wake(USER);
-    assert.deepEqual([answer.status, answer.headers.get(HELD_UNTIL_HEADER), answer.text], [429, null, 'busy']);
+    assert.deepEqual([answer.status, answer.headers.get(DEFERRED_UNTIL_HEADER), answer.text], [429, null, 'busy']);
   });
 
   test('rejects invalid values, in the setting as well', async (t) => {

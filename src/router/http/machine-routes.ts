@@ -34,7 +34,7 @@ import {
 import { machinePutSchema } from '../machines/machine-schema.ts';
 import type { Registry } from '../machines/registry.ts';
 import { descriptorOf, isSecretIn } from '../providers/descriptors.ts';
-import { cannotRunAs } from '../providers/separation.ts';
+import { cannotRunAs } from '../providers/isolation.ts';
 import type { Targets } from '../targets/targets.ts';
 import { turnViewOf } from '../targets/turn.ts';
 import type { TurnStore } from '../targets/turn-store.ts';

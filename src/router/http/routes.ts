@@ -17,7 +17,7 @@ import {
   personTokenMadeSchema,
   personTokenViewSchema,
 } from '../../wire/person.ts';
-import { receiptKeysSchema } from '../../wire/receipt.ts';
+import { turnReportKeysSchema } from '../../wire/turn-report.ts';
 import { PROBES, type Routes } from '../../wire/route.ts';
 import { wakeRequestSchema } from '../../wire/wake.ts';
 import { machinePutAnswerSchema, machinePutSchema, machineViewSchema } from '../machines/machine-schema.ts';
@@ -36,7 +36,7 @@ export const ROUTER_ROUTES = {
     path: '/internal/receipt-keys/{user_id}',
     summary: "the keys with which a user's machine signs turn reports, the current one first",
     credential: 'transport',
-    data: receiptKeysSchema,
+    data: turnReportKeysSchema,
   },
   putMachine: {
     method: 'put',

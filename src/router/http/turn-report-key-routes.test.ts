@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { receiptKey } from '../../kit/identity/webhook-signature.ts';
+import { turnReportKey } from '../../kit/identity/webhook-signature.ts';
 import { type Bench, startBench, WAKE_TOKEN } from '../testing/bench.ts';
 import { ShiftingClock } from '../testing/shifting-clock.ts';
 
@@ -19,7 +19,7 @@ test('the wake token reads the report key of a machine, never its token', async 
   const router = await startBench(t);
   const token = (await router.put('alice', machine)).json.data.token!;
   const { keys, text } = await keysOf(router, 'alice');
-  assert.deepEqual(keys, [receiptKey(token)]);
+  assert.deepEqual(keys, [turnReportKey(token)]);
   assert.ok(!text.includes(token));
   assert.equal((await keysOf(router, 'alice', 'another-token-altogether')).status, 401);
   assert.equal((await keysOf(router, 'bob')).status, 404);
@@ -39,18 +39,18 @@ test('a replaced token is shown once; reports signed with the earlier one are ac
   assert.notEqual(second, first);
   assert.match((rotated.json.data as { warnings?: string[] }).warnings![0]!, /daemon must be given the new token/);
   assert.equal((await router.admin('GET', '/alice')).json.data.token, undefined);
-  assert.deepEqual((await keysOf(router, 'alice')).keys, [second, first].map(receiptKey));
+  assert.deepEqual((await keysOf(router, 'alice')).keys, [second, first].map(turnReportKey));
   clock.advance(11 * 60_000);
-  assert.deepEqual((await keysOf(router, 'alice')).keys, [receiptKey(second)]);
+  assert.deepEqual((await keysOf(router, 'alice')).keys, [turnReportKey(second)]);
 
   const chosen = 'a-token-of-the-operator';
   await router.put('alice', { ...machine, token: chosen });
-  assert.deepEqual((await keysOf(router, 'alice')).keys, [chosen, second].map(receiptKey));
+  assert.deepEqual((await keysOf(router, 'alice')).keys, [chosen, second].map(turnReportKey));
   await router.put('alice', { ...machine, token: chosen });
-  assert.deepEqual((await keysOf(router, 'alice')).keys, [chosen, second].map(receiptKey));
+  assert.deepEqual((await keysOf(router, 'alice')).keys, [chosen, second].map(turnReportKey));
   await router.admin('DELETE', '/alice');
   await router.put('alice', { ...machine, token: chosen });
-  assert.deepEqual((await keysOf(router, 'alice')).keys, [receiptKey(chosen)]);
+  assert.deepEqual((await keysOf(router, 'alice')).keys, [turnReportKey(chosen)]);
 });
 
 test('no machine means no token to replace; a webhook gets one in the format of its receiver', async (t) => {

@@ -6,14 +6,14 @@ import { bodyBytes, readJson } from '../../kit/http/body.ts';
 import { sendOk } from '../../kit/http/envelope.ts';
 import type { HttpApp, HttpContext } from '../../kit/http/environment.ts';
 import { serve } from '../../kit/http/serve.ts';
-import { receiptKey, verifyWebhook, WEBHOOK_HEADERS } from '../../kit/identity/webhook-signature.ts';
+import { turnReportKey, verifyWebhook, WEBHOOK_HEADERS } from '../../kit/identity/webhook-signature.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { parseOrThrow } from '../../wire/validate.ts';
 import {
-  givenName,
-  HELD_UNTIL_HEADER,
+  callerWakeName,
+  DEFERRED_UNTIL_HEADER,
   MACHINE_READY_HEADER,
   RAW_WAKE_FIELDS,
   wakeRequestSchema,
@@ -51,12 +51,12 @@ export function addWakeRoutes(app: HttpApp, options: WakeRoutesOptions): void {
           c,
           await options.repetitions.wake(
             wake,
-            givenName((name) => c.req.header(name)),
+            callerWakeName((name) => c.req.header(name)),
             onReady,
           ),
         );
       } catch (thrown) {
-        if (thrown instanceof WakeDeferred) c.header(HELD_UNTIL_HEADER, formatInstant(thrown.until));
+        if (thrown instanceof WakeDeferred) c.header(DEFERRED_UNTIL_HEADER, formatInstant(thrown.until));
         throw thrown;
       }
     },
@@ -98,7 +98,7 @@ export function addTurnReportKeyRoutes(
       const userId = userIdOf(c);
       const tokens = registry.turnReportTokens(userId);
       if (tokens.length === 0) throw noMachine(userId);
-      return sendOk(c, { keys: tokens.map(receiptKey) });
+      return sendOk(c, { keys: tokens.map(turnReportKey) });
     },
     requireBearer(wakeToken),
   );

@@ -17,7 +17,7 @@ import type { AwakeRecords } from './awake-records.ts';
 import type { HealthProbe } from './health.ts';
 import type { Provider } from './provider.ts';
 import type { Shown } from './redaction.ts';
-import type { Separation } from './separation.ts';
+import type { Isolation } from './isolation.ts';
 
 /** The parts that a router passes to each provider it creates. */
 export type ProviderParts = {
@@ -28,7 +28,7 @@ export type ProviderParts = {
   /** The record of the machines that an earlier router left awake. */
   awake(provider: string): AwakeRecords;
   probe: HealthProbe;
-  separation: Separation;
+  isolation: Isolation;
   reaper: Reaper;
   environment: Readonly<Record<string, string | undefined>>;
   chronosUrl: () => string | undefined;

@@ -1,8 +1,8 @@
 /** Health checks of a daemon. */
 import type { Dispatcher } from 'undici';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
-import { below, exchange, Overdue, reasonOf } from '../../kit/http/exchange.ts';
-import { parseForeignJson } from '../../wire/json.ts';
+import { joinUrl, exchange, ExchangeTimeout, reasonOf } from '../../kit/http/exchange.ts';
+import { parseUntrustedJson } from '../../wire/json.ts';
 import { type DaemonHealth, daemonHealthSchema } from '../../wire/wake.ts';
 import type { DaemonAddress, OnProgress } from './provider.ts';
 
@@ -47,7 +47,7 @@ export type HealthProbe = {
 function loadOf(body: Buffer): Load {
   let value: unknown;
   try {
-    value = parseForeignJson(body.toString('utf8'));
+    value = parseUntrustedJson(body.toString('utf8'));
   } catch {
     return { busy: false, queued: 0 };
   }
@@ -62,14 +62,14 @@ export function createHealthProbe(dispatcher: Dispatcher, clock: Clock, interval
   const check: HealthProbe['check'] = async ({ url, connections }, healthPath = '/healthz', signal) => {
     const answer = await exchange(connections?.healthChecks ?? dispatcher, {
       method: 'GET',
-      url: below(url, healthPath),
+      url: joinUrl(url, healthPath),
       headers: { accept: 'application/json' },
       maxBytes: MAX_BYTES,
       signal,
       limit: { clock, ms: CHECK_MS },
     });
     if (answer.result !== 'answered') {
-      const isSilent = signal?.aborted === true || answer.error instanceof Overdue;
+      const isSilent = signal?.aborted === true || answer.error instanceof ExchangeTimeout;
       return { healthy: false, isSilent, why: reasonOf(answer.error) };
     }
     if (answer.status < 200 || answer.status > 299) {

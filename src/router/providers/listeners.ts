@@ -267,7 +267,7 @@ function run(file: string, args: readonly string[]): Promise<string | undefined>
 const LSOF_PATH = '/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin';
 
 /** A description of the foreign listener on a port, for an error message. */
-export async function whoListens(port: number): Promise<string | undefined> {
+export async function foreignListenerOn(port: number): Promise<string | undefined> {
   // No process leads group 0, so every listener is foreign.
   const found = await new ListenerWatch(0).on(port);
   return found.seen === 'foreign' ? found.owner : undefined;

@@ -1,7 +1,7 @@
 /** A process and its descendants. This router started it, or adopted it from a dead one. */
 import type { ChildProcess } from 'node:child_process';
 import type { Clock } from '../../kit/clock/clock.ts';
-import { endOf, isCarried, signalCarried } from '../../kit/process/carrier.ts';
+import { exitOf, isLedByBubblewrap, signalBubblewrapGroup } from '../../kit/process/bubblewrap-signals.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { isRunning } from './process-table.ts';
 
@@ -14,7 +14,7 @@ const KILL_MS = 5000;
 type Ending = string;
 
 function endingOf(code: number | null, signal: NodeJS.Signals | null, isWrapped: boolean): Ending {
-  const end = endOf(code, signal, isWrapped);
+  const end = exitOf(code, signal, isWrapped);
   return 'code' in end ? `exited with code ${end.code}` : `was ended by ${end.signal}`;
 }
 
@@ -136,7 +136,7 @@ export class ProcessGroup {
   #signal(signal: NodeJS.Signals): void {
     if (this.#ending !== undefined) return;
     if (this.#foreignBirth !== undefined && !isRunning(this.pid, this.#foreignBirth)) this.#end('ended by itself');
-    else if (signal === 'SIGTERM' && isCarried(this.pid)) signalCarried(this.pid, signal);
+    else if (signal === 'SIGTERM' && isLedByBubblewrap(this.pid)) signalBubblewrapGroup(this.pid, signal);
     else killGroup(this.pid, signal);
   }
 

@@ -12,7 +12,7 @@ import type { Machine, ProcessMachine } from '../machines/machine.ts';
 import { childEnvironment, secretsOf } from './child-environment.ts';
 import { PortTaken } from './daemon-connections.ts';
 import type { HealthProbe } from './health.ts';
-import { whoListens } from './listeners.ts';
+import { foreignListenerOn } from './listeners.ts';
 import { ProcessGroup } from './process-group.ts';
 import { applyNiceness, limitedCommand } from './process-limits.ts';
 import { ProcessLog } from './process-log.ts';
@@ -20,7 +20,7 @@ import { birthOf } from './process-table.ts';
 import type { Daemon, OnProgress, Provider } from './provider.ts';
 import { lastOutput } from './redaction.ts';
 import { type Running, RunningProcesses, type RunningProcessesOptions } from './running-processes.ts';
-import type { Separation } from './separation.ts';
+import type { Isolation } from './isolation.ts';
 import { StartBackoff } from './start-backoff.ts';
 import { CHANNEL, startCommand } from './start-command.ts';
 
@@ -45,7 +45,7 @@ class EarlyEnd extends ReveilleError {
 type ProcessProviderOptions = RunningProcessesOptions & {
   probe: HealthProbe;
   /** The sandbox and user of a process. */
-  separation: Separation;
+  isolation: Isolation;
   /** The environment from which children get the allow-listed variables. */
   environment: Readonly<Record<string, string | undefined>>;
   /** Where children report the progress of their turns; `undefined` when they do not. */
@@ -162,7 +162,7 @@ export class ProcessProvider implements Provider {
   async #reservePort({ spec }: ProcessMachine): Promise<number> {
     if (spec.port !== undefined) {
       if (await isFree(spec.port)) return spec.port;
-      throw new PortTaken(spec.port, (await whoListens(spec.port)) ?? 'a program that the system does not show');
+      throw new PortTaken(spec.port, (await foreignListenerOn(spec.port)) ?? 'a program that the system does not show');
     }
     const port = await freePort(this.#reservedPorts);
     if (port === undefined) throw new ReveilleError('unavailable', 'the system has no free port for the machine');
@@ -207,7 +207,7 @@ export class ProcessProvider implements Provider {
       const given = { port, token, spawnId, portChannel, chronosUrl: chronosUrl?.() };
       const env = childEnvironment(environment, spec.env ?? {}, given);
       const { cwd, sandbox, run_as: runAs, writable } = spec;
-      const isolated = await this.#options.separation.isolate({
+      const isolated = await this.#options.isolation.isolate({
         ...{ userId, command, cwd, env, sandbox, runAs, writable: writable?.map((folder) => `${folder}/`) },
       });
       isWrapped = isolated.isWrapped;

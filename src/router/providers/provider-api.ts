@@ -3,9 +3,9 @@
  */
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../kit/clock/clock.ts';
-import { below, type ExchangeRequest, exchange, reasonOf } from '../../kit/http/exchange.ts';
+import { joinUrl, type ExchangeRequest, exchange, reasonOf } from '../../kit/http/exchange.ts';
 import { ReveilleError } from '../../wire/errors.ts';
-import { parseForeignJson } from '../../wire/json.ts';
+import { parseUntrustedJson } from '../../wire/json.ts';
 import { lastOutput } from './redaction.ts';
 
 const MAX_BYTES = 2 * 1024 * 1024;
@@ -63,7 +63,7 @@ type ProviderApiOptions = {
 
 function jsonOrUndefined(body: Buffer): unknown {
   try {
-    return parseForeignJson(body.toString('utf8'));
+    return parseUntrustedJson(body.toString('utf8'));
   } catch {
     return undefined;
   }
@@ -96,7 +96,7 @@ export class ProviderApi {
     const { dispatcher, url, clock } = this.#options;
     const outcome = await exchange(dispatcher, {
       method,
-      url: below(url, path),
+      url: joinUrl(url, path),
       headers: { accept: 'application/json', ...this.#options.headers, ...headers },
       maxBytes: MAX_BYTES,
       signal,

@@ -70,7 +70,7 @@ function decoded(part: string): string {
 }
 
 /** One word of a command line, given the word before it. */
-export function shownWord(argument: string, before: string | undefined): string {
+export function shownArgument(argument: string, before: string | undefined): string {
   const flag = before === undefined ? undefined : FLAG.exec(before)?.[1];
   const followsCarrier = before !== undefined && CARRIERS.test(before);
   const [, name, value] = ASSIGNED.exec(argument) ?? [];
@@ -89,7 +89,7 @@ export function shownWord(argument: string, before: string | undefined): string 
 
 /** A command line without possible secrets. */
 export const shownArguments: Shown = (args) =>
-  Array.isArray(args) ? args.map((argument, at) => shownWord(String(argument), args[at - 1])) : HIDDEN;
+  Array.isArray(args) ? args.map((argument, at) => shownArgument(String(argument), args[at - 1])) : HIDDEN;
 
 /** Names only: the name of a variable does not show whether its value is secret. A reference is not secret. */
 export const shownVariables: Shown = (env) =>

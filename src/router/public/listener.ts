@@ -17,7 +17,7 @@ import type { RouterConfig } from '../config.ts';
 import { agentTransport } from './agent-transport.ts';
 import { CODE_SECONDS, type ConsoleRows } from './console-rows.ts';
 import { Lockouts } from './lockout.ts';
-import { createPeople, type People } from './people.ts';
+import { createUsers, type Users } from './users.ts';
 import type { Person, PersonTokens } from './person-tokens.ts';
 import { ProxyConnections, type ProxyOptions } from './proxy-connections.ts';
 import { CONSOLE_CODE, isForPages, PROXIED_ROUTES } from './routes.ts';
@@ -38,7 +38,7 @@ export type PageInfo = {
  */
 export type Pages = (request: Request, info: PageInfo) => Promise<Response>;
 
-export type PagesOf = (people: People) => Pages;
+export type PagesOf = (people: Users) => Pages;
 
 export type PublicListenerOptions = ProxyOptions & {
   config: RouterConfig['public'];
@@ -46,7 +46,7 @@ export type PublicListenerOptions = ProxyOptions & {
   version: string;
   /** Creates the handler of the other paths from the given parts of the router. */
   pagesOf: PagesOf | undefined;
-  machineOf: People['machineOf'];
+  machineOf: Users['machineOf'];
   rows: ConsoleRows;
   ready: () => ReadyReport;
   drainMs: number;
@@ -93,7 +93,7 @@ export async function startPublicListener(options: PublicListenerOptions): Promi
   const streams = new Streams();
   const transports = { proxies, shares, dispatcher: options.dispatcher };
   const pages = pagesOf?.(
-    createPeople({
+    createUsers({
       ...{ tokens, lockouts, rows, machineOf: options.machineOf },
       connectionsTo: (userId) => agentTransport(userId, transports),
       onWrongToken: () => counts.unauthorized++,
@@ -180,7 +180,7 @@ export async function startPublicListener(options: PublicListenerOptions): Promi
   const server = await startServer({
     name: 'router-public',
     version,
-    ...{ host: config.host, port: config.port, door: config.listener, allowedHosts: config.allowedHosts },
+    ...{ host: config.host, port: config.port, listener: config.listener, allowedHosts: config.allowedHosts },
     ...{ log, clock, ready, drainMs, guard: checkRequest, byName: pages !== undefined },
     fallback: pages && fallbackOf(pages, config.isTls),
     routes(app) {

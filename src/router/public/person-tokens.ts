@@ -36,7 +36,7 @@ const NO_DIGEST = hash('sha256', 'no such credential', 'buffer');
 /** The rights of a credential at other daemons, set by the operator. */
 export type ExternalRights = {
   /** The claim of an alarm key for the credential; `undefined` without an enrolment at chronosd. */
-  readonly mark: string | undefined;
+  readonly claim: string | undefined;
   /** Whether a submitter was enrolled at the executor. */
   readonly submitter: boolean;
 };
@@ -117,7 +117,7 @@ export class PersonTokens {
 
   externalRights(tokenId: string): ExternalRights {
     const row = this.#byId.get(tokenId) as Row | undefined;
-    return { mark: row?.alarm_mark ?? undefined, submitter: row !== undefined && row.submitter !== null };
+    return { claim: row?.alarm_mark ?? undefined, submitter: row !== undefined && row.submitter !== null };
   }
 
   #ofThisUser(userId: string, id: string): Row {

@@ -6,7 +6,7 @@
 import type { AgentInterface, Message, Role, Task as SdkTask, TaskState } from '@a2a-js/sdk';
 import type { Client } from '@a2a-js/sdk/client';
 import type { Dispatcher } from 'undici';
-import { below } from '../../kit/http/exchange.ts';
+import { joinUrl } from '../../kit/http/exchange.ts';
 import { isPathSegment } from '../../wire/identifier.ts';
 import { type CallResult, call } from './call.ts';
 import { oneLine } from './prompt.ts';
@@ -111,7 +111,7 @@ function cardAddresses(url: string): { card: URL; shared: boolean }[] {
   const atOrigin = new URL(CARD_PATH, address);
   if (pathOf(address) === '') return [{ card: atOrigin, shared: false }];
   return [
-    { card: below(url, CARD_PATH), shared: false },
+    { card: joinUrl(url, CARD_PATH), shared: false },
     { card: atOrigin, shared: true },
   ];
 }

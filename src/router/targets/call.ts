@@ -2,7 +2,7 @@
 import type { Dispatcher } from 'undici';
 import type { CancelTimer, Clock } from '../../kit/clock/clock.ts';
 import { exchange, reasonOf, retryAfterOf } from '../../kit/http/exchange.ts';
-import { parseForeignJson } from '../../wire/json.ts';
+import { parseUntrustedJson } from '../../wire/json.ts';
 import { oneLine } from './prompt.ts';
 import { objectOf } from './readers.ts';
 
@@ -44,7 +44,7 @@ const MAX_BYTES = 32 * 1024 * 1024;
 function parsed(text: string): Pick<Answered, 'json' | 'list'> {
   if (!text.trimStart().startsWith('[')) return { json: objectOf(text), list: undefined };
   try {
-    return { json: undefined, list: parseForeignJson(text) as unknown[] };
+    return { json: undefined, list: parseUntrustedJson(text) as unknown[] };
   } catch {
     return { json: undefined, list: undefined };
   }

@@ -112,7 +112,7 @@ test('a metadata address is not connected to, whether it is literal or resolved 
     answers = [here, { address, family: address.includes(':') ? 6 : 4 }];
     const answer = await get('agent.example');
     assert.ok(answer.result === 'unsent' && answer.error instanceof RefusedAddress, address);
-    assert.match(answer.why, /^agent\.example leads to .*, which is .*, and no agent may be there$/);
+    assert.match(answer.why, /^agent\.example resolves to .*, which is .*; agents may not use it$/);
   }
 });
 
@@ -146,5 +146,5 @@ test('a wake is not sent to a metadata address, even if the registry contains on
   const router = await startBench(t, { settings: { ROUTER_DATA_DIR: first.dataDir, ROUTER_WAKE_TIMEOUT_MS: '5000' } });
   const { status, text } = await router.wake('alice');
   assert.notEqual(status, 202);
-  assert.match(text, /169\.254\.169\.254.*no agent may be there/);
+  assert.match(text, /169\.254\.169\.254.*agents may not use it/);
 });

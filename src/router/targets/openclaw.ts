@@ -4,7 +4,7 @@
  */
 import type { Dispatcher } from 'undici';
 import type { Clock } from '../../kit/clock/clock.ts';
-import { below } from '../../kit/http/exchange.ts';
+import { joinUrl } from '../../kit/http/exchange.ts';
 import { ANSWER_MAX_BYTES } from '../../neo/client.ts';
 import { call, within } from './call.ts';
 import type { PresetOf } from './preset.ts';
@@ -26,7 +26,7 @@ export function openclawTarget({
       const limit = within(clock, seconds * 1000, signal);
       const answer = await call(dispatcher, {
         method: 'POST',
-        url: below(spec.url!, preset.path),
+        url: joinUrl(spec.url!, preset.path),
         headers: { authorization: `Bearer ${token}` },
         body: JSON.stringify({
           ...preset.body,

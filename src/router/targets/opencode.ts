@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import type { Dispatcher } from 'undici';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
-import { below } from '../../kit/http/exchange.ts';
+import { joinUrl } from '../../kit/http/exchange.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { isPathSegment, pathSegment } from '../../wire/identifier.ts';
 import type { CommandMachine } from '../machines/machine.ts';
@@ -169,7 +169,7 @@ class OpencodeTarget implements TurnTarget {
     signal: AbortSignal,
   ): Promise<CallResult> {
     const { spec, token } = this.#machine;
-    const url = below(spec.url!, path);
+    const url = joinUrl(spec.url!, path);
     if (cwd !== undefined) url.searchParams.set('directory', cwd);
     // A server without a password ignores it.
     const authorization = `Basic ${Buffer.from(`opencode:${token}`).toString('base64')}`;

@@ -3,7 +3,7 @@
  * by content must get the same text again.
  */
 import { createHash } from 'node:crypto';
-import { LATE_WORDS } from '../../kit/clock/duration.ts';
+import { LATE_REASON_TEXT } from '../../kit/clock/duration.ts';
 import { hiddenBlanked } from '../../kit/text/hidden-characters.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 import { quotableText } from '../providers/redaction.ts';
@@ -55,7 +55,7 @@ export function framedPrompt(wake: PromptInput): string {
       : "An alarm that a person set for you has fired. The message below is that person's, for this moment.",
     ...setBy(wake),
     `Due at: ${formatInstant(wake.scheduledFor)}`,
-    ...(wake.lateBecause === undefined ? [] : [`Late because: ${LATE_WORDS[wake.lateBecause]}`]),
+    ...(wake.lateBecause === undefined ? [] : [`Late because: ${LATE_REASON_TEXT[wake.lateBecause]}`]),
     ...(wake.setAt === undefined || wake.setBy !== undefined ? [] : [`Set at: ${formatInstant(wake.setAt)}`]),
     ...(wake.label === undefined ? [] : [`Label: ${JSON.stringify(wake.label)}`]),
     ...(wake.missedCount === 0 ? [] : [`Earlier occurrences of this alarm that were missed: ${wake.missedCount}`]),

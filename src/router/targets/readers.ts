@@ -1,5 +1,5 @@
 /** The readers of program output: their input and their result. */
-import { parseForeignJson } from '../../wire/json.ts';
+import { parseUntrustedJson } from '../../wire/json.ts';
 import type { OutputFormat } from './preset.ts';
 
 /** A stored output: all of it, or its beginning and its end with a note between them. */
@@ -36,7 +36,7 @@ function jsonLines(text: string): Record<string, unknown>[] {
 /** The JSON object in a text without other content. */
 export function objectOf(text: string): Record<string, unknown> | undefined {
   try {
-    const value = parseForeignJson(text);
+    const value = parseUntrustedJson(text);
     return isObject(value) ? value : undefined;
   } catch {
     return undefined;
@@ -82,7 +82,7 @@ function resultOf(text: string): Record<string, unknown> | undefined {
   // With --verbose the result is the last of a list.
   if (text.trimStart().startsWith('[')) {
     try {
-      const list = parseForeignJson(text);
+      const list = parseUntrustedJson(text);
       if (Array.isArray(list)) return list.findLast(isResult);
     } catch {
       // Not a list, or a truncated one.

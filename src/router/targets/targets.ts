@@ -6,14 +6,14 @@ import { GuardedClient } from '../../kit/http/guarded-client.ts';
 import type { Resolve } from '../../kit/http/guarded-lookup.ts';
 import type { Logger } from '../../kit/log/log.ts';
 import type { Outbox } from '../../kit/outbox/outbox.ts';
-import { createReceiptSender, type ReceiptSenderOptions } from '../../kit/outbox/receipt-sender.ts';
+import { createTurnReportSender, type TurnReportSenderOptions } from '../../kit/outbox/turn-report-sender.ts';
 import type { DaemonAnswer } from '../../neo/client.ts';
 import { okEnvelope } from '../../wire/envelope.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Wake } from '../../wire/wake.ts';
 import type { CommandMachine, Machine } from '../machines/machine.ts';
 import type { CommandSpec } from '../providers/command.ts';
-import type { Separation } from '../providers/separation.ts';
+import type { Isolation } from '../providers/isolation.ts';
 import { recordedTurn, type WokenTurn } from '../woken-turn.ts';
 import { a2aTarget } from './a2a.ts';
 import { Attempts, type Worker } from './attempts.ts';
@@ -45,12 +45,12 @@ type TargetsOptions = {
   dispatcher: Dispatcher;
   environment: Readonly<Record<string, string | undefined>>;
   /** The sandbox of programs. */
-  separation: Separation;
+  isolation: Isolation;
   clock: Clock;
   log: Logger;
   onStage?: OnStage;
   /** The destination of turn reports, and the signing key of a user; without it none are stored. */
-  receipts?: Pick<ReceiptSenderOptions, 'url' | 'keyOf'>;
+  turnReports?: Pick<TurnReportSenderOptions, 'url' | 'keyOf'>;
   /** Resolves names to addresses for webhooks; by default the system does. */
   resolve?: Resolve;
 };
@@ -100,16 +100,16 @@ export class Targets {
     this.#client = new GuardedClient(GUARD_TEXTS, options.resolve);
     this.#runFolder = `${dataDir}/runs`;
     this.#makers = {
-      terminal: terminalTarget({ runFolder: this.#runFolder, environment, isolation: options.separation, clock, log }),
+      terminal: terminalTarget({ runFolder: this.#runFolder, environment, isolation: options.isolation, clock, log }),
       opencode: opencodeTarget({ dispatcher, clock }),
       a2a: a2aTarget({ dispatcher, clock }),
       openclaw: openclawTarget({ dispatcher, clock }),
       webhook: webhookTarget({ client: this.#client, clock }),
     };
-    const { receipts: turnReports } = options;
+    const { turnReports } = options;
     this.store = new TurnStore(dataDir, clock, turnReports && (() => this.#sender?.wake()));
     if (turnReports)
-      this.#sender = createReceiptSender({
+      this.#sender = createTurnReportSender({
         ...turnReports,
         outbox: this.store.outbox,
         clock,

@@ -3,7 +3,7 @@ import type { ChildProcess } from 'node:child_process';
 import { closeSync } from 'node:fs';
 import type { Clock } from '../../kit/clock/clock.ts';
 import type { Logger } from '../../kit/log/log.ts';
-import { endOf } from '../../kit/process/carrier.ts';
+import { exitOf } from '../../kit/process/bubblewrap-signals.ts';
 import { SPAWN_ID_VARIABLE } from '../../kit/process/inherited-variables.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { utf8Bytes } from '../../wire/text.ts';
@@ -11,7 +11,7 @@ import type { CommandMachine } from '../machines/machine.ts';
 import { secretsOf } from '../providers/child-environment.ts';
 import { killProcess, ProcessGroup } from '../providers/process-group.ts';
 import { birthOf, findByVariable, isRunning } from '../providers/process-table.ts';
-import type { Separation } from '../providers/separation.ts';
+import type { Isolation } from '../providers/isolation.ts';
 import { startCommand } from '../providers/start-command.ts';
 import type { TerminalPreset } from './preset.ts';
 import { checkFolder, type Program, programOf, statePaths } from './program.ts';
@@ -27,7 +27,7 @@ type TerminalOptions = {
   /** The environment from which programs get the allow-listed variables. */
   environment: Readonly<Record<string, string | undefined>>;
   /** The sandbox of a program. */
-  isolation: Separation;
+  isolation: Isolation;
   clock: Clock;
   log: Logger;
   /** How long a program may take to end after SIGTERM; by default 8 seconds. */
@@ -96,7 +96,7 @@ class TerminalTarget implements TurnTarget {
       return notStarted(thrown);
     }
     const exited = new Promise<Exit>((resolve) => {
-      child.once('exit', (code, by) => resolve(endOf(code, by, isWrapped)));
+      child.once('exit', (code, by) => resolve(exitOf(code, by, isWrapped)));
     });
     const group = ProcessGroup.started(child, this.#options.clock, isWrapped);
     try {

@@ -5,15 +5,15 @@
 import { join } from 'node:path';
 import type { DatabaseSync, SQLOutputValue, StatementSync } from 'node:sqlite';
 import type { Clock } from '../../kit/clock/clock.ts';
-import type { ReceiptOutbox } from '../../kit/outbox/receipt-sender.ts';
-import { receiptTable } from '../../kit/outbox/receipt-table.ts';
+import type { TurnReportOutbox } from '../../kit/outbox/turn-report-sender.ts';
+import { turnReportTable } from '../../kit/outbox/turn-report-table.ts';
 import { GroupCommit } from '../../kit/sqlite/group-commit.ts';
 import { openDatabase, type SqliteFile } from '../../kit/sqlite/open.ts';
 import { storageError } from '../../kit/sqlite/sqlite-error.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import { isOccurrence } from '../../wire/fire-id.ts';
 import type { MachineTurnStatus } from '../../wire/machine-turn.ts';
-import type { TurnReport } from '../../wire/receipt.ts';
+import type { TurnReport } from '../../wire/turn-report.ts';
 import type { Turn, TurnStage } from './turn.ts';
 
 export type Row = Record<string, SQLOutputValue>;
@@ -93,10 +93,10 @@ export class TurnStore {
   readonly #list: StatementSync;
   readonly #counts: StatementSync;
   readonly #prune: StatementSync;
-  readonly #reports: ReturnType<typeof receiptTable>;
+  readonly #reports: ReturnType<typeof turnReportTable>;
   readonly #onReportStored: (() => void) | undefined;
   /** Reports that chronosd has not received yet. */
-  readonly outbox: ReceiptOutbox = {
+  readonly outbox: TurnReportOutbox = {
     waiting: (page) => this.#reports.waiting(page),
     remove: (ids) => this.#commits.run(() => this.#reports.remove(ids)),
   };
@@ -118,7 +118,7 @@ export class TurnStore {
     const { db } = this.#file;
     this.#commits = new GroupCommit(db);
     this.conversations = new Conversations(db);
-    this.#reports = receiptTable(db);
+    this.#reports = turnReportTable(db);
     this.#insert = db.prepare(`
       INSERT INTO turns (id, user_id, fire_id, alarm_id, conversation_id, named, preset, message, payload, scheduled_for,
         missed_count, label, set_at, set_by, late_because, status, handle, accepted_at, started_at, finished_at)

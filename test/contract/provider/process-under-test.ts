@@ -3,9 +3,9 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Agent } from 'undici';
 import { createHealthProbe } from '../../../src/router/providers/health.ts';
+import { Isolation } from '../../../src/router/providers/isolation.ts';
 import { ProcessProvider } from '../../../src/router/providers/process-provider.ts';
 import { ProcessRecords } from '../../../src/router/providers/process-records.ts';
-import { Separation } from '../../../src/router/providers/separation.ts';
 import { DAEMON_FIXTURE, eventsOf, isAlive } from '../../../src/router/testing/bench.ts';
 import { ShiftingClock } from '../../../src/router/testing/shifting-clock.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -27,7 +27,7 @@ export async function openProcessUnderTest(): Promise<ProviderUnderTest> {
       logFolder: join(folder, 'logs'),
       connections: 4,
       environment: { PATH: process.env.PATH },
-      separation: new Separation({ machines: () => [] }),
+      isolation: new Isolation({ machines: () => [] }),
       clock,
       log,
     });

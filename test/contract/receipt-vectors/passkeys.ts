@@ -5,7 +5,7 @@
 import { readFileSync } from 'node:fs';
 import type { ReceiptBodies, ReceiptEntry } from '../../../src/executor/receipt/bodies.ts';
 import { passkeyId } from '../../../src/kit/identity/passkey.ts';
-import { type Oddity, testPasskey } from '../../../src/kit/identity/testing/passkey.ts';
+import { type AssertionFault, testPasskey } from '../../../src/kit/identity/testing/passkey.ts';
 import { type AnswerStatement, answerText } from '../../../src/wire/approver.ts';
 import type { PasskeySignature } from '../../../src/wire/passkey.ts';
 import { entry, INTENT_ID, PAY, SHOWN_SHA256, second, USER } from './stories.ts';
@@ -45,7 +45,7 @@ export const passkeyAnswer = (passkey: PasskeySignature, change: Partial<Body> =
 export function knownPasskeyAnswer(
   change: Partial<Body> = {},
   signed: Partial<AnswerStatement> = {},
-  odd: Oddity = {},
+  odd: AssertionFault = {},
 ): ReceiptEntry {
   const body = { ...SAID, ...change };
   const assertion = KNOWN.assertion(answerText({ ...body, intent_id: INTENT_ID, ...signed }), { count: 7, ...odd });

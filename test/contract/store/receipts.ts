@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import type { FireReceipt } from '../../../src/chronos/alarm/course.ts';
 import type { AlarmStore, FireReceipts } from '../../../src/chronos/store/store.ts';
 import { partsOfFireId } from '../../../src/wire/fire-id.ts';
-import type { TurnReport } from '../../../src/wire/receipt.ts';
+import type { TurnReport } from '../../../src/wire/turn-report.ts';
 import { ADA, again, attemptOf, BOB, claim, createClaimed, createDue, delivered, keyOf, NOW } from './fixtures.ts';
 import { type OpenStore, openFor, openInstances } from './store-under-test.ts';
 

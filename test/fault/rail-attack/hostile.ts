@@ -25,11 +25,11 @@ import { basename, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { DatabaseSync } from 'node:sqlite';
 import { AgentKey } from '../../../src/kit/identity/keys.ts';
-import { type AskedGate, type TestApprover, testApprover } from '../../../src/kit/identity/testing/approver.ts';
+import { type PendingGate, type TestApprover, testApprover } from '../../../src/kit/identity/testing/approver.ts';
 import { PROGRAM, pause } from '../../support/cluster/processes.ts';
 import { reveille } from '../../support/command-line.ts';
 
-export type Target = { intent: string; user: string; gate: AskedGate };
+export type Target = { intent: string; user: string; gate: PendingGate };
 
 export type Orders = {
   targets: Target[];
@@ -384,12 +384,12 @@ async function enrol(orders: Orders, { caller, admin }: { caller: string[]; admi
   }
 }
 
-async function firstGate(url: string, headers: Headers, intent: string): Promise<AskedGate | undefined> {
+async function firstGate(url: string, headers: Headers, intent: string): Promise<PendingGate | undefined> {
   const end = Date.now() + 60_000;
   for (;;) {
     const { data } = await ask(url, 'GET', `/intents/${intent}`, { headers });
     const gates = (await ask(url, 'GET', `/intents/${intent}/gates`, { headers })).data?.pending as
-      | AskedGate[]
+      | PendingGate[]
       | undefined;
     // Behind one that waits for its user it would never be asked about.
     const isOver = data?.queued_behind !== undefined || /failed|denied|cancelled|completed/.test(String(data?.status));

@@ -31,7 +31,7 @@ import { crc32 } from 'node:zlib';
 import type { ReceiptEntry } from '../../../src/executor/receipt/bodies.ts';
 import { signingKey } from '../../../src/executor/receipt/signing-key.ts';
 import { readKeyFile } from '../../../src/kit/identity/keys.ts';
-import { type AskedGate, testApprover } from '../../../src/kit/identity/testing/approver.ts';
+import { type PendingGate, testApprover } from '../../../src/kit/identity/testing/approver.ts';
 import { modelEndpoint, saying } from '../../../src/kit/model/testing/model-endpoint.ts';
 import type { IntentReceipt } from '../../../src/wire/intent-receipt.ts';
 import { seal } from '../../contract/receipt-vectors/sealing.ts';
@@ -167,9 +167,9 @@ async function asking(person: Person, user: string): Promise<Target> {
   const args = { from: 'alice', to: 'bob', amount: PAID, currency: 'EUR' };
   const intent = { verb: 'transfer', plan: { id: 'pay', kind: 'call', tool: 'ledger/transfer', args } };
   const { intent_id } = await call<{ intent_id: string }>(person, user, 'POST', '/messages/async', { intent });
-  let gate: AskedGate | undefined;
+  let gate: PendingGate | undefined;
   const look = async () => {
-    const { pending } = await call<{ pending: AskedGate[] }>(person, user, 'GET', `/intents/${intent_id}/gates`);
+    const { pending } = await call<{ pending: PendingGate[] }>(person, user, 'GET', `/intents/${intent_id}/gates`);
     gate = pending[0];
     return gate !== undefined;
   };

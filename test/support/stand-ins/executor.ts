@@ -18,7 +18,7 @@ import {
   type INTENT_EVENTS,
   type IntentStatus,
   intentRequestSchema,
-  isIntentOver,
+  isIntentFinal,
   parkSchema,
   RAW_INTENT_FIELDS,
 } from '../../../src/wire/executor.ts';
@@ -183,7 +183,7 @@ export async function startStandInExecutor(token = 'stand-in-executor-token'): P
     return {
       status,
       ...(course.queuedBehind === undefined ? {} : { queued_behind: course.queuedBehind }),
-      ...(parkedIn === undefined || isIntentOver({ status }) ? {} : { parked: true }),
+      ...(parkedIn === undefined || isIntentFinal({ status }) ? {} : { parked: true }),
       ...(status === 'completed' ? { result: new RawJson(course.result ?? '"done"') } : {}),
       ...(course.clarify === undefined ? {} : { clarify: course.clarify }),
       ...(error ? { error } : {}),
@@ -214,7 +214,7 @@ export async function startStandInExecutor(token = 'stand-in-executor-token'): P
 
   function park(intent: Intent, body: string) {
     const { conversation_id } = parseOrThrow(parkSchema, parseJsonObject(body));
-    const parked = executor.waking && !isIntentOver(intent);
+    const parked = executor.waking && !isIntentFinal(intent);
     if (parked) intent.parkedIn = conversation_id;
     return { intent_id: intent.id, status: intent.status, parked };
   }

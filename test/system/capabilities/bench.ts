@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
-import { NO_PLACES, type SeparationMode, Walls } from '../../../src/kit/process/separation.ts';
+import { type IsolationMode, NO_SANDBOX_PATHS, Sandbox } from '../../../src/kit/process/isolation.ts';
 import { bundledManifest } from '../../../src/mcp-host/bundled-programs.ts';
 import type { ToolResult } from '../../../src/mcp-host/output-cap.ts';
 import type { ServerPool } from '../../../src/mcp-host/server-pool.ts';
@@ -17,7 +17,7 @@ const textOf = ({ content }: ToolResult) =>
   content.map((block) => (block.type === 'text' ? block.text : `[${block.type}]`)).join('\n');
 
 /** The sandbox of this computer. */
-export const means = () => new Walls('auto', NO_PLACES, process.env.PATH).means();
+export const means = () => new Sandbox('auto', NO_SANDBOX_PATHS, process.env.PATH).mechanism();
 
 /** A site on loopback. @returns its port */
 export async function site(t: TestContext, answer: RequestListener): Promise<number> {
@@ -53,7 +53,7 @@ export async function openNeo(t: TestContext, variables: Record<string, string> 
 /** @param variables more of what the executor has */
 export async function openCapabilities(
   t: TestContext,
-  { mode = 'auto', variables = {} }: { mode?: SeparationMode; variables?: Record<string, string> } = {},
+  { mode = 'auto', variables = {} }: { mode?: IsolationMode; variables?: Record<string, string> } = {},
 ) {
   const folder = temporaryFolder(t);
   const workspace = join(folder, 'workspace');
@@ -62,7 +62,7 @@ export async function openCapabilities(
     manifestPath: bundledManifest('executor'),
     variables: { PATH: process.env.PATH, HOME: folder, EXECUTOR_WORKSPACE: workspace, ...variables },
     dataDir: folder,
-    walls: new Walls(mode, NO_PLACES, process.env.PATH),
+    sandbox: new Sandbox(mode, NO_SANDBOX_PATHS, process.env.PATH),
     clock: systemClock,
     log: silentLogger,
   });

@@ -12,7 +12,7 @@ import { openState } from '../../../src/chronometric/state/open-state.ts';
 import { createToolCalls } from '../../../src/chronometric/tool-calls.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
 import { ManualClock } from '../../../src/kit/clock/testing/manual-clock.ts';
-import { CHRONOMETRIC_TOOLS, type ChronometricTool } from '../../../src/wire/chronometric-words.ts';
+import { CHRONOMETRIC_TOOLS, type ChronometricTool } from '../../../src/wire/chronometric-vocabulary.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import { noSmallDisk, SmallDisk } from '../../support/cluster/small-disk.ts';
 import { needs } from '../../support/tools.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { CHRONOMETRIC_TOOLS } from '../../../src/wire/chronometric-words.ts';
+import { CHRONOMETRIC_TOOLS } from '../../../src/wire/chronometric-vocabulary.ts';
 import { personOf, serverCommand } from './server-process.ts';
 
 const INSPECTOR = join(import.meta.dirname, '..', '..', '..', 'node_modules', '.bin', 'mcp-inspector');

@@ -20,7 +20,7 @@ import {
   CHRONOMETRIC_ERRORS,
   CHRONOMETRIC_TOOLS,
   type ChronometricTool,
-} from '../../../src/wire/chronometric-words.ts';
+} from '../../../src/wire/chronometric-vocabulary.ts';
 import { noSmallDisk, SmallDisk } from '../../support/cluster/small-disk.ts';
 import { personOf, serverCommand, startServer } from './server-process.ts';
 

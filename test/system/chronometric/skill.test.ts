@@ -11,7 +11,7 @@ import {
   CHRONOMETRIC_TOOL_VERSIONS,
   CHRONOMETRIC_TOOLS,
   HYPERFOCUS_SIGNALS,
-} from '../../../src/wire/chronometric-words.ts';
+} from '../../../src/wire/chronometric-vocabulary.ts';
 
 const SKILL = join(import.meta.dirname, '..', '..', '..', 'skills', 'hyperfocus-nudge', 'SKILL.mtx');
 

@@ -14,7 +14,7 @@ import { ManualClock } from '../../../src/kit/clock/testing/manual-clock.ts';
 import { type AgentIdentity, agentIdentity } from '../../../src/kit/identity/agent.ts';
 import { generateKey } from '../../../src/kit/identity/keys.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
-import type { AskKeys } from '../../../src/router/client.ts';
+import type { ReadKeys } from '../../../src/router/client.ts';
 import type { EnrolledKey } from '../../../src/wire/agent.ts';
 import type { AlarmCreated, AlarmView, FireView } from '../../../src/wire/alarm.ts';
 
@@ -56,7 +56,7 @@ export type ServiceOverrides = Partial<Omit<ChronosService, 'limits' | 'auth' | 
   auth?: Partial<ChronosService['auth']>;
   log?: ChronosServerOptions['log'];
   /** Tells the keys with which a user's machine signs receipts. */
-  askKeys?: AskKeys;
+  askKeys?: ReadKeys;
 };
 
 export async function createHttpBench(t: TestContext, overrides: ServiceOverrides = {}) {

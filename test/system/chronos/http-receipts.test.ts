@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { settleDelivered } from '../../../src/chronos/alarm/settlement.ts';
-import { receiptKey, webhookSigner } from '../../../src/kit/identity/webhook-signature.ts';
+import { turnReportKey, webhookSigner } from '../../../src/kit/identity/webhook-signature.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import { formatInstant } from '../../../src/wire/rfc3339.ts';
 import { type Answer, createHttpBench, refused } from './http-bench.ts';
 
 type Bench = Awaited<ReturnType<typeof createHttpBench>>;
 
-const ADA_KEY = receiptKey('the token of the machine of ada');
-const EVE_KEY = receiptKey('the token of the machine of eve');
+const ADA_KEY = turnReportKey('the token of the machine of ada');
+const EVE_KEY = turnReportKey('the token of the machine of eve');
 const KEYS = new Map([
   ['ada', ADA_KEY],
   ['eve', EVE_KEY],

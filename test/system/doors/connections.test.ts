@@ -30,7 +30,7 @@ const LISTENERS: Record<string, (t: TestContext, bound: Record<string, string>) 
   EXECUTOR: async (t, bound) => (await startedExecutor(t, temporaryFolder(t), bound)).url,
   async NEO(t, bound) {
     const settings = { NEO_DAEMON_TOKEN: 'a-token-of-the-tests', NEO_DATA_DIR: '/d', ...bound };
-    return (await startedNeo(t, { config: { door: parseNeoConfig(settings).door! } })).url;
+    return (await startedNeo(t, { config: { listener: parseNeoConfig(settings).listener! } })).url;
   },
 };
 

@@ -18,7 +18,7 @@ import { look, TOKEN as RAIL_TOKEN, startedExecutor } from '../executor/executor
 async function served(t: TestContext, files: Certificate, log = silentLogger) {
   const server = await startServer({
     ...{ name: 'testd', version: '0', host: '127.0.0.1', port: 0, log, clock: systemClock, drainMs: 100 },
-    door: { tls: files, connections: 100, connectionsPerAddress: 100 },
+    listener: { tls: files, connections: 100, connectionsPerAddress: 100 },
     limits: { lingerMs: 50, headersMs: 500 },
     routes() {},
   });

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { testApprover } from '../../../src/kit/identity/testing/approver.ts';
-import { changedAssertion, type Oddity, testPasskey } from '../../../src/kit/identity/testing/passkey.ts';
+import { type AssertionFault, changedAssertion, testPasskey } from '../../../src/kit/identity/testing/passkey.ts';
 import type { ApproverView } from '../../../src/wire/approver.ts';
 import type { GateAnswer } from '../../../src/wire/executor.ts';
 import { APPROVER, asOperator, enrolled, executorKeyOf } from '../../support/cluster/approval.ts';
@@ -119,7 +119,7 @@ test('what is signed with a passkey counts for one answer to one question, of on
   await enrol(gone.enrollment(key, 'ada', APPROVER.key));
   await asOperator(url, 'DELETE', '/approvers', APPROVER.revocation(key, 'ada', gone.approver));
   const { id, gate } = await asking();
-  const odd = (what: Oddity, said: Partial<GateAnswer> = {}) => passkey.answer(id, gate, said, what);
+  const odd = (what: AssertionFault, said: Partial<GateAnswer> = {}) => passkey.answer(id, gate, said, what);
   const good = passkey.answer(id, gate);
   const no = passkey.answer(id, gate, { approved: false });
   const assertion = good.passkey!;

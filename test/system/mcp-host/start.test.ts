@@ -7,7 +7,7 @@ import { silentLogger } from '../../../src/kit/log/log.ts';
 import { loadManifest } from '../../../src/mcp-host/manifest.ts';
 import { ServerPool } from '../../../src/mcp-host/server-pool.ts';
 import { lockOf } from '../../../src/mcp-host/tool-lock.ts';
-import { CHRONOMETRIC_TOOLS } from '../../../src/wire/chronometric-words.ts';
+import { CHRONOMETRIC_TOOLS } from '../../../src/wire/chronometric-vocabulary.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import { eventually } from '../../support/eventually.ts';
 import { temporaryFolder } from '../../support/temporary.ts';

@@ -20,7 +20,7 @@ const PAY: ScriptedGate = {
 };
 
 /** Conversations of which nothing is known. */
-const ALONE: Conversations = { evidence: () => [], tell: () => {} };
+const ALONE: Conversations = { evidence: () => [], notifyGate: () => {} };
 
 async function setUp(t: TestContext, options: Partial<DelegateOptions> = {}) {
   const executor = await startStandInExecutor();
@@ -74,7 +74,7 @@ test('the same call made again takes up the intent that it has made, and makes n
 test('a gate is shown to whoever listens, with its call as the executor wrote it, and answered once', async (t) => {
   const { executor, approvers, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
-  approvers.enter(CONVERSATION);
+  approvers.addStream(CONVERSATION);
   const call = testCall();
   const answer = link.delegate('pay Bob', call);
   const notice = await call.until(asked);
@@ -92,7 +92,7 @@ test('a gate is shown to whoever listens, with its call as the executor wrote it
   assert.equal(executor.intents[0]?.answers.length, 1);
   const [taken] = executor.intents[0]!.answers;
   assert.equal(taken?.answer.approver, PERSON.approver, 'it is the person who answered, and not Neo');
-  assert.deepEqual(states(call.told), ['n1 asked', 'n1 approved']);
+  assert.deepEqual(states(call.notices), ['n1 asked', 'n1 approved']);
   await assert.rejects(link.answer('intent-1', 'n1', signedTo(PAY, { approved: false })), {
     code: 'conflict',
     message: /already been approved/,
@@ -102,7 +102,7 @@ test('a gate is shown to whoever listens, with its call as the executor wrote it
 test('a person who denies a gate ends the task, and the model is told of the failure', async (t) => {
   const { executor, approvers, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
-  approvers.enter(undefined);
+  approvers.addStream(undefined);
   const call = testCall();
   const answer = link.delegate('pay Bob', call);
   await call.until(asked);
@@ -116,7 +116,7 @@ test('a person who denies a gate ends the task, and the model is told of the fai
 test('where nobody listens the intent is called off in no person’s name, and the model is told why', async (t) => {
   const { executor, approvers, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY, { ...PAY, nodeId: 'n2' }] });
-  approvers.enter('another-conversation');
+  approvers.addStream('another-conversation');
   const call = testCall();
   const answer = await link.delegate('pay Bob', call);
   assert.equal(answer.isError, true);
@@ -124,19 +124,19 @@ test('where nobody listens the intent is called off in no person’s name, and t
   const [intent] = executor.intents;
   assert.deepEqual([intent?.status, intent?.answers], ['cancelled', []], 'nobody has answered');
   assert.match(textOf(answer), /no client was listening on GET \/events/);
-  assert.deepEqual(states(call.told), ['n1 asked', 'n2 asked', 'n1 lapsed', 'n2 lapsed']);
+  assert.deepEqual(states(call.notices), ['n1 asked', 'n2 asked', 'n1 lapsed', 'n2 lapsed']);
 });
 
 test('a task that asks what is too long to be shown is called off, whoever listens', async (t) => {
   const { executor, approvers, link } = await setUp(t);
   executor.course = () => ({ gates: [{ ...PAY, args: JSON.stringify({ to: 'x'.repeat(300_000) }) }] });
-  approvers.enter(CONVERSATION);
+  approvers.addStream(CONVERSATION);
   const call = testCall();
   const answer = await link.delegate('pay Bob', call);
   assert.match(textOf(answer), /was cancelled: its effect is too long to be shown/);
   assert.deepEqual([executor.intents[0]?.status, executor.intents[0]?.answers], ['cancelled', []]);
-  assert.deepEqual(states(call.told), ['n1 asked', 'n1 lapsed']);
-  assert.ok(JSON.stringify(call.told).length < 2000);
+  assert.deepEqual(states(call.notices), ['n1 asked', 'n1 lapsed']);
+  assert.ok(JSON.stringify(call.notices).length < 2000);
 });
 
 test('somebody who begins to listen a moment later is asked', async (t) => {
@@ -145,7 +145,7 @@ test('somebody who begins to listen a moment later is asked', async (t) => {
   const call = testCall();
   const answer = link.delegate('pay Bob', call);
   await call.until(asked);
-  approvers.enter(CONVERSATION);
+  approvers.addStream(CONVERSATION);
   await link.answer('intent-1', 'n1', signedTo(PAY));
   assert.match(textOf(await answer), /was completed/);
 });
@@ -159,7 +159,7 @@ test('without events the executor is asked again and again, and nothing is misse
     return true;
   };
   executor.course = () => ({ gates: [PAY] });
-  approvers.enter(CONVERSATION);
+  approvers.addStream(CONVERSATION);
   const call = testCall();
   const answer = link.delegate('pay Bob', call);
   await call.until(asked);
@@ -197,7 +197,7 @@ test('a flood of events does not become a flood of questions', async (t) => {
 test('an executor that is started anew in the middle is asked on, and people are told meanwhile', async (t) => {
   const { executor, approvers, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
-  approvers.enter(CONVERSATION);
+  approvers.addStream(CONVERSATION);
   const call = testCall();
   const answer = link.delegate('pay Bob', call);
   await call.until(asked);
@@ -210,13 +210,13 @@ test('an executor that is started anew in the middle is asked on, and people are
   await executor.start();
   await link.answer('intent-1', 'n1', signedTo(PAY));
   assert.match(textOf(await answer), /was completed/);
-  assert.deepEqual(states(call.told), ['n1 asked', 'n1 approved']);
+  assert.deepEqual(states(call.notices), ['n1 asked', 'n1 approved']);
 });
 
 test('an answer whose confirmation got lost counts as given when the gate waits no more', async (t) => {
   const { executor, approvers, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY], end: 'held' });
-  approvers.enter(CONVERSATION);
+  approvers.addStream(CONVERSATION);
   const call = testCall();
   const answer = link.delegate('pay Bob', call);
   await call.until(asked);
@@ -231,13 +231,13 @@ test('an answer whose confirmation got lost counts as given when the gate waits 
   };
   await link.answer('intent-1', 'n1', signedTo(PAY));
   assert.match(textOf(await answer), /was completed/);
-  assert.ok(states(call.told).includes('n1 approved'));
+  assert.ok(states(call.notices).includes('n1 approved'));
 });
 
 test('when the time for waiting is over the answer says so, names the intent, and leaves it as it is', async (t) => {
   const { executor, approvers, link } = await setUp(t, { waitMs: 50 });
   executor.course = () => ({ gates: [PAY] });
-  approvers.enter(CONVERSATION);
+  approvers.addStream(CONVERSATION);
   const answer = await link.delegate('pay Bob', testCall());
   assert.equal(answer.isError, false);
   assert.match(textOf(answer), /Intent intent-1 is still pending .*awaiting_approval.*neither done nor cancelled/s);
@@ -263,14 +263,14 @@ test('a turn that is cancelled calls its intent off', async (t) => {
 test('the questions of a turn that is cancelled lapse', async (t) => {
   const { executor, approvers, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
-  approvers.enter(CONVERSATION);
+  approvers.addStream(CONVERSATION);
   const call = testCall();
   const answer = link.delegate('pay Bob', call);
   await call.until(asked);
   call.abort(new TurnCancelled());
   await assert.rejects(answer);
   await link.close();
-  assert.deepEqual(states(call.told), ['n1 asked', 'n1 lapsed']);
+  assert.deepEqual(states(call.notices), ['n1 asked', 'n1 lapsed']);
   await assert.rejects(link.answer('intent-1', 'n1', signedTo(PAY)), { code: 'conflict' });
 });
 
@@ -385,7 +385,7 @@ test('what has begun cannot be called off: where nobody listens it is left to wa
 test('an answer that Neo changes, or makes itself, is none, and the gate stays open for the one that counts', async (t) => {
   const { executor, approvers, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
-  approvers.enter(CONVERSATION);
+  approvers.addStream(CONVERSATION);
   const call = testCall();
   const answer = link.delegate('pay Bob', call);
   await call.until(asked);
@@ -405,7 +405,7 @@ test('an answer that Neo changes, or makes itself, is none, and the gate stays o
 test('a question that is asked anew is told anew, and the answer to the one before is refused', async (t) => {
   const { executor, approvers, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
-  approvers.enter(CONVERSATION);
+  approvers.addStream(CONVERSATION);
   const call = testCall();
   const answer = link.delegate('pay Bob', call);
   await call.until(asked);
@@ -413,7 +413,7 @@ test('a question that is asked anew is told anew, and the answer to the one befo
   executor.intents[0]!.pending = [];
   executor.ask(executor.intents[0]!, again);
   await call.until((notice) => asked(notice) && notice.type === 'gate' && notice.gate.question === again.question);
-  assert.deepEqual(states(call.told), ['n1 asked', 'n1 lapsed', 'n1 asked']);
+  assert.deepEqual(states(call.notices), ['n1 asked', 'n1 lapsed', 'n1 asked']);
   await assert.rejects(link.answer('intent-1', 'n1', signedTo(PAY)), { code: 'conflict', message: /a new question/ });
   await link.answer('intent-1', 'n1', signedTo(again));
   assert.match(textOf(await answer), /was completed/);
@@ -422,7 +422,7 @@ test('a question that is asked anew is told anew, and the answer to the one befo
 test('after a restart of Neo a gate can be answered as before: the answer says what it is about', async (t) => {
   const { executor, approvers, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
-  approvers.enter(CONVERSATION);
+  approvers.addStream(CONVERSATION);
   const call = testCall();
   const cut = link.delegate('pay Bob', call);
   const notice = await call.until(asked);
@@ -444,13 +444,13 @@ test('after a restart of Neo a gate can be answered as before: the answer says w
 test('a gate that was answered at the executor itself is told as lapsed', async (t) => {
   const { executor, approvers, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
-  approvers.enter(CONVERSATION);
+  approvers.addStream(CONVERSATION);
   const call = testCall();
   const answer = link.delegate('pay Bob', call);
   await call.until(asked);
   executor.intents[0]!.pending = [];
   executor.finish(executor.intents[0]!, 'completed');
   assert.match(textOf(await answer), /was completed/);
-  assert.deepEqual(states(call.told), ['n1 asked', 'n1 lapsed']);
+  assert.deepEqual(states(call.notices), ['n1 asked', 'n1 lapsed']);
   await assert.rejects(link.answer('intent-1', 'n1', signedTo(PAY)), { code: 'conflict' });
 });

@@ -28,7 +28,7 @@ async function setUp(t: TestContext, options: Partial<DelegateOptions> = {}) {
       approvers,
       conversations: {
         evidence: () => evidence,
-        tell: (conversation, gate) => void told.push({ ...gate, conversation }),
+        notifyGate: (conversation, gate) => void told.push({ ...gate, conversation }),
       },
       clock: systemClock,
       log: silentLogger,
@@ -59,10 +59,10 @@ test("an alarm's turn that finds nobody parks its task and is told to end, and n
   assert.match(words, /Do not hand the task over again.*End this turn now/);
   const [intent] = executor.intents;
   assert.deepEqual([intent?.status, intent?.parkedIn, intent?.answers], ['awaiting_approval', CONVERSATION, []]);
-  assert.deepEqual(states(call.told), ['n1 asked']);
+  assert.deepEqual(states(call.notices), ['n1 asked']);
   await link.answer('intent-1', 'n1', signedTo(PAY));
   assert.equal(intent?.status, 'completed');
-  assert.deepEqual(states(call.told), ['n1 asked', 'n1 approved']);
+  assert.deepEqual(states(call.notices), ['n1 asked', 'n1 approved']);
 });
 
 test("who is behind a task, and what was said before it, goes with it; a person's task is theirs", async (t) => {
@@ -84,7 +84,7 @@ test("who is behind a task, and what was said before it, goes with it; a person'
 test("with somebody there an alarm's turn waits for them, and parks when they have left", async (t) => {
   const { executor, approvers, link } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
-  const leave = approvers.enter(CONVERSATION);
+  const leave = approvers.addStream(CONVERSATION);
   const call = nightCall();
   const answer = link.delegate('pay Bob', call);
   await call.until(({ type }) => type === 'gate');
@@ -124,7 +124,7 @@ test('a call that is made again after a crash finds its task parked, says so at 
   executor.course = () => ({ gates: [PAY] });
   await link.delegate('pay Bob', nightCall());
   const again = newLink();
-  approvers.enter(CONVERSATION);
+  approvers.addStream(CONVERSATION);
   const words = textOf(await again.delegate('pay Bob', nightCall()));
   assert.match(words, /It is parked.*waits? .*/s);
   assert.match(words, /waits for an answer to: Pay Bob 3\?/);
@@ -151,7 +151,7 @@ test('a lost answer to parking is asked for again', async (t) => {
 
 test('when the time for waiting is over any turn parks; an executor that cannot is still told of as pending', async (t) => {
   const { executor, approvers, link, newLink } = await setUp(t, { waitMs: 50 });
-  approvers.enter(CONVERSATION);
+  approvers.addStream(CONVERSATION);
   executor.course = () => ({ gates: [PAY] });
   const words = textOf(await link.delegate('pay Bob', testCall('call-1')));
   assert.match(words, /still pending after 0 minutes .*Pay Bob 3\?.*An alarm wakes you/s);
@@ -172,7 +172,9 @@ test('a task behind another one parks where nobody is there, and says what it wa
   const call = nightCall();
   const words = textOf(await link.delegate('pay Bob', call));
   assert.match(words, /\(planned\).*begins when intent intent-0 of the same user has ended.*It is parked/s);
-  assert.ok(call.told.some((notice) => notice.type === 'status' && /begins when intent-0 has ended/.test(notice.text)));
+  assert.ok(
+    call.notices.some((notice) => notice.type === 'status' && /begins when intent-0 has ended/.test(notice.text)),
+  );
 });
 
 test('a task behind one that waits for an approval says which call waits, and with which command it is answered', async (t) => {
@@ -182,7 +184,7 @@ test('a task behind one that waits for an approval says which call waits, and wi
   executor.course = () => ({ queuedBehind: 'intent-1' });
   const call = nightCall('call-2');
   const words = textOf(await newLink().delegate('pay Eve', call));
-  const said = call.told.flatMap((notice) => (notice.type === 'status' ? [notice.text] : [])).join('\n');
+  const said = call.notices.flatMap((notice) => (notice.type === 'status' ? [notice.text] : [])).join('\n');
   for (const text of [words, said]) {
     assert.ok(text.includes(`intent-1 waits for an approval of ${PAY.tool} ${PAY.args}`), text);
     assert.ok(text.includes('Approve: reveille intent approve intent-1. Deny: reveille intent deny intent-1'), text);
@@ -272,12 +274,12 @@ test('a gate that is too long to be shown is told to nobody; whoever has seen it
 test('a question that a turn follows is not told twice by whoever begins to listen', async (t) => {
   const { executor, approvers, link, told } = await setUp(t);
   executor.course = () => ({ gates: [PAY] });
-  approvers.enter(CONVERSATION);
+  approvers.addStream(CONVERSATION);
   const call = testCall();
   const answer = link.delegate('pay Bob', call);
-  await eventually('the call is told something', () => call.told.length > 0);
+  await eventually('the call is told something', () => call.notices.length > 0);
   assert.equal((await link.openGates(CONVERSATION, signal)).length, 1);
   await link.answer('intent-1', 'n1', signedTo(PAY, { approved: false }));
   await answer;
-  assert.deepEqual([states(call.told), told], [['n1 asked', 'n1 denied'], []]);
+  assert.deepEqual([states(call.notices), told], [['n1 asked', 'n1 denied'], []]);
 });

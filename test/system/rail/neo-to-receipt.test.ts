@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import type { AskedGate } from '../../../src/kit/identity/testing/approver.ts';
+import type { PendingGate } from '../../../src/kit/identity/testing/approver.ts';
 import { modelEndpoint } from '../../../src/kit/model/testing/model-endpoint.ts';
 import { neoChild } from '../../../src/neo/testing/neo-child.ts';
 import { accepted, ask, readEvents, settledTurns } from '../../../src/neo/testing/workbench.ts';
@@ -46,7 +46,7 @@ test('a transfer that a person asks Neo for is approved over its API, made once,
   await enrolled(executor.url, USER);
   const answer = await ask(neo, `/intents/${gate.intent_id}/gates/${gate.node_id}/answer`, {
     method: 'POST',
-    body: JSON.stringify(APPROVER.answer(String(gate.intent_id), gate as unknown as AskedGate)),
+    body: JSON.stringify(APPROVER.answer(String(gate.intent_id), gate as unknown as PendingGate)),
     headers: { 'content-type': 'application/json' },
   });
   assert.equal(answer.status, 200, answer.text);

@@ -1,13 +1,13 @@
 /** Starts a script in the sandbox and passes on what it prints. Arguments: kind, own folder, user, script, task. */
 import { spawnSync } from 'node:child_process';
-import { NO_PLACES, Walls } from '../../../src/kit/process/separation.ts';
+import { NO_SANDBOX_PATHS, Sandbox } from '../../../src/kit/process/isolation.ts';
 import { programFolders } from '../../../src/mcp-host/bundled-programs.ts';
 
 const [kind, own, userText, script, task] = process.argv.slice(2) as [string, string, string, string, string];
 const user = JSON.parse(userText) as { uid: number; gid: number } | null;
 const { SECRET_OUTSIDE: _, ...env } = process.env as Record<string, string>;
 const tools = programFolders();
-const { command } = await new Walls('required', { ...NO_PLACES, tools }, process.env.PATH).around({
+const { command } = await new Sandbox('required', { ...NO_SANDBOX_PATHS, tools }, process.env.PATH).wrap({
   command: [process.execPath, script, task],
   ...{ cwd: own, env, words: [process.execPath, script] },
   ...(user ? { user } : {}),

@@ -7,10 +7,10 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { Agent } from 'undici';
-import { receiptKey } from '../../../src/kit/identity/webhook-signature.ts';
+import { turnReportKey } from '../../../src/kit/identity/webhook-signature.ts';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import type { CommandMachine } from '../../../src/router/machines/machine.ts';
-import { Separation } from '../../../src/router/providers/separation.ts';
+import { Isolation } from '../../../src/router/providers/isolation.ts';
 import { Targets } from '../../../src/router/targets/targets.ts';
 import { wakeBody } from '../../../src/router/testing/bench.ts';
 import { ShiftingClock } from '../../../src/router/testing/shifting-clock.ts';
@@ -45,10 +45,10 @@ function startTargets(t: TestContext, home: string, url: () => string | undefine
   const targets = new Targets({
     ...{ dataDir: join(home, 'router'), presetFolder: join(home, 'presets'), dispatcher, clock, log: silentLogger },
     environment: { PATH: `${join(home, 'bin')}:/usr/bin:/bin`, HOME: home },
-    separation: new Separation({ machines: () => [] }),
+    isolation: new Isolation({ machines: () => [] }),
     machineOf: () => machine,
     suspend: () => Promise.resolve(),
-    receipts: { url, keyOf: () => receiptKey(machine.token) },
+    turnReports: { url, keyOf: () => turnReportKey(machine.token) },
   });
   targets.recover();
   atEnd(t, () => dispatcher.destroy());

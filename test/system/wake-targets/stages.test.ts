@@ -6,7 +6,7 @@ import { Agent } from 'undici';
 import { silentLogger } from '../../../src/kit/log/log.ts';
 import type { CommandMachine } from '../../../src/router/machines/machine.ts';
 import type { CommandSpec } from '../../../src/router/providers/command.ts';
-import { Separation } from '../../../src/router/providers/separation.ts';
+import { Isolation } from '../../../src/router/providers/isolation.ts';
 import { Targets } from '../../../src/router/targets/targets.ts';
 import type { TurnStage } from '../../../src/router/targets/turn.ts';
 import { wakeBody } from '../../../src/router/testing/bench.ts';
@@ -28,7 +28,7 @@ function start(t: TestContext) {
   const targets = new Targets({
     ...{ dataDir: join(home, 'router'), presetFolder: join(home, 'presets'), dispatcher, clock, log: silentLogger },
     environment: { PATH: `${join(home, 'bin')}:/usr/bin:/bin`, HOME: home },
-    separation: new Separation({ machines: () => [] }),
+    isolation: new Isolation({ machines: () => [] }),
     machineOf: () => machine,
     suspend: () => Promise.resolve(),
     onStage: (stage) => stages.push(stage),

@@ -118,7 +118,7 @@ describe('webhook', () => {
     await bench.put('alice', { provider: 'command', spec: { preset: 'webhook', url } });
     const refused = await bench.wake('alice');
     assert.equal(refused.status, 502);
-    assert.match(refused.json.error.message, /localhost leads to (127\.0\.0\.1|::1), an address of this computer/);
+    assert.match(refused.json.error.message, /localhost resolves to (127\.0\.0\.1|::1), an address of this computer/);
     for (const host of ['169.254.169.254', '[fd00:ec2::254]', '[::ffff:169.254.169.254]', '2852039166', '0xa9fea9fe']) {
       const spec = { preset: 'webhook', url: `http://${host}/latest/meta-data`, allow_private: true };
       const answer = await bench.admin('PUT', '/alice', { provider: 'command', spec });

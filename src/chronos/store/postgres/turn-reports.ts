@@ -1,5 +1,5 @@
 /** Turn reports of fires. */
-import type { TurnStage } from '../../../wire/receipt.ts';
+import type { TurnStage } from '../../../wire/turn-report.ts';
 import { ATTEMPTS_READ, type FireReceipt } from '../../alarm/course.ts';
 import type { FireReceipts } from '../store.ts';
 import type { Buckets } from './buckets.ts';

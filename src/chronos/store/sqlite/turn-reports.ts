@@ -1,7 +1,7 @@
 /** Turn reports of fires. */
 import type { DatabaseSync } from 'node:sqlite';
 import { partsOfFireId } from '../../../wire/fire-id.ts';
-import type { TurnStage } from '../../../wire/receipt.ts';
+import type { TurnStage } from '../../../wire/turn-report.ts';
 import { ATTEMPTS_READ, type FireReceipt } from '../../alarm/course.ts';
 import { TURN_REPORT_COLUMNS } from '../columns.ts';
 import type { FireReceipts } from '../store.ts';
@@ -52,7 +52,7 @@ export function prepareTurnReports(db: DatabaseSync) {
   };
 
   return {
-    exists: exists,
+    exists,
 
     /** Stores new reports; `undefined` when the fire does not exist. */
     record(reported: FireReceipts): Set<TurnStage> | undefined {

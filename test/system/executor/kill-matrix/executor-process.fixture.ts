@@ -5,12 +5,12 @@
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { offlineCompiler } from '../../../../src/executor/compile/compiler.ts';
+import { createRail } from '../../../../src/executor/execution/rail.ts';
 import { openJournal } from '../../../../src/executor/journal/journal.ts';
 import { readPolicy } from '../../../../src/executor/policy/read-policy.ts';
 import { loadSigningKey, type SigningKey } from '../../../../src/executor/receipt/signing-key.ts';
 import { createToolbox } from '../../../../src/executor/tools/create-toolbox.ts';
 import type { RailTool, Toolbox } from '../../../../src/executor/tools/toolbox.ts';
-import { createRail } from '../../../../src/executor/walk/rail.ts';
 import { systemClock } from '../../../../src/kit/clock/clock.ts';
 import { AgentKey } from '../../../../src/kit/identity/keys.ts';
 import { testApprover } from '../../../../src/kit/identity/testing/approver.ts';
@@ -118,8 +118,8 @@ const userOf = (name: string) => name.split('.')[0]!;
 
 /** Approves the question about a node, as its owner would. */
 function approve(intentId: string): void {
-  const { user } = journal.held(intentId).row;
-  if (journal.roster.standing(user, approver.approver) === undefined)
+  const { user } = journal.loadAny(intentId).row;
+  if (journal.roster.activeApprover(user, approver.approver) === undefined)
     journal.roster.enroll(approver.enrollment(key.publicKeyHex, user));
   for (const gate of rail.gates(user, intentId)) {
     void rail.answer(user, intentId, gate.node_id, approver.answer(intentId, gate));

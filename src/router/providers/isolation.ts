@@ -1,0 +1,127 @@
+/** Isolates a machine's program with a sandbox, and optionally another system user. */
+import { readFileSync } from 'node:fs';
+import { isProgram } from '../../kit/process/program.ts';
+import { reachedBy, ISOLATED_VARIABLE, type Sandbox } from '../../kit/process/isolation.ts';
+import type { Grant } from '../../kit/process/view.ts';
+import { ReveilleError } from '../../wire/errors.ts';
+import type { Machine } from '../machines/machine.ts';
+import type { RunAs } from './process.ts';
+
+export type IsolationOptions = {
+  /** By default no sandbox. */
+  sandboxer?: Sandbox | undefined;
+  /** Paths below hidden folders that a user's machine may read anyway. */
+  grantedTo?: ((userId: string) => readonly Grant[]) | undefined;
+  /** All machines of the registry. */
+  machines: () => Iterable<Machine>;
+};
+
+export type MachineProgram = {
+  userId: string;
+  command: readonly string[];
+  /** The arguments of the command that come from the specification; by default all of them. */
+  specArgs?: readonly string[];
+  cwd: string | undefined;
+  env: Record<string, string>;
+  /** The paths that it may write besides its folder, from its specification and its preset. */
+  writable?: readonly string[] | undefined;
+  /** The paths below them that stay read-only. */
+  readOnly?: readonly string[];
+  /** The value of the specification. */
+  sandbox: boolean | undefined;
+  runAs?: RunAs | undefined;
+};
+
+/** The command to start. `wrapped` says how its end is read. */
+export type IsolatedProgram = {
+  command: readonly string[];
+  env: Record<string, string>;
+  cwd: string | undefined;
+  isWrapped: boolean;
+};
+
+/** Variables of a machine whose values are folders or files of its user. */
+const OWN_PATH = /_(?:DATA_DIR|WORKSPACE|KEYFILE)$/;
+
+/** The folders and files that a machine uses, from its specification. */
+function pathsOf({ provider, spec }: Machine): string[] {
+  if (provider !== 'process' && provider !== 'command') return [];
+  const named = Object.entries(spec.env ?? {}).flatMap(([name, value]) => (OWN_PATH.test(name) ? [value] : []));
+  return [...(spec.cwd === undefined ? [] : [spec.cwd]), ...named].filter((path) => path.startsWith('/'));
+}
+
+/** Bits of `CapEff` in proc(5): the right to change groups and users. */
+const SETGID_AND_SETUID = 0b1100_0000n;
+
+/** The reason why this process cannot run programs as other users; `undefined` when it can. */
+export function cannotRunAs(): string | undefined {
+  const message = 'run_as needs a router that may become other users: root, or one with CAP_SETUID and CAP_SETGID';
+  if (process.geteuid === undefined) return message;
+  if (process.geteuid() === 0) return undefined;
+  if (process.platform !== 'linux') return message;
+  const effective = /^CapEff:\s*([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'latin1'))?.[1] ?? '0';
+  return (BigInt(`0x${effective}`) & SETGID_AND_SETUID) === SETGID_AND_SETUID ? undefined : message;
+}
+
+export class Isolation {
+  readonly #options: IsolationOptions;
+
+  constructor(options: IsolationOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * @throws ReveilleError `unavailable` when the program is missing, may not be isolated this way, or cannot work in
+   *   its folder
+   */
+  async isolate({ userId, command, cwd, env, sandbox, runAs, ...more }: MachineProgram): Promise<IsolatedProgram> {
+    const { sandboxer, grantedTo } = this.#options;
+    const plain = runAs ? await asUser(runAs, { command, cwd, env }) : { command, cwd, env };
+    if (sandboxer === undefined) return { ...plain, isWrapped: false };
+    if (sandbox === false) {
+      if (sandboxer.mode !== 'required') return { ...plain, isWrapped: false };
+      throw refused(
+        `REVEILLE_SEPARATION is required where the router runs, and the machine was registered with --no-sandbox`,
+      );
+    }
+    // A wrapper would turn a missing program into an exit code.
+    if (!isProgram(command[0] ?? '', env.PATH, cwd)) return { ...plain, isWrapped: false };
+    try {
+      const wrapped = await sandboxer.wrap({
+        ...plain,
+        ...{ words: more.specArgs ?? command, writable: more.writable ?? [], readOnly: more.readOnly ?? [] },
+        others: () => [...this.#options.machines()].flatMap((one) => (one.userId === userId ? [] : pathsOf(one))),
+        granted: grantedTo?.(userId) ?? [],
+        ...(runAs ? { user: runAs } : {}),
+      });
+      const environment = wrapped.carried ? { ...plain.env, [ISOLATED_VARIABLE]: '1' } : plain.env;
+      return { ...plain, command: wrapped.command, env: environment, isWrapped: wrapped.carried };
+    } catch (thrown) {
+      throw refused(thrown instanceof Error ? thrown.message : String(thrown), thrown);
+    }
+  }
+}
+
+function refused(why: string, cause?: unknown): ReveilleError {
+  return new ReveilleError('unavailable', `the machine cannot be started: ${why}`, { cause });
+}
+
+/**
+ * The program for another user: in a folder that the user can enter, and without the variables of the router's user.
+ */
+async function asUser<T extends Pick<MachineProgram, 'cwd' | 'env'>>(user: RunAs, program: T): Promise<T> {
+  const why = cannotRunAs();
+  if (why !== undefined) throw refused(why);
+  const { cwd = '/' } = program;
+  try {
+    // A path that ends in "/." is reachable for a user who may enter the folder.
+    if (!(await reachedBy(user, [`${cwd}/.`])).has(0))
+      throw new Error(
+        `user ${user.uid}:${user.gid} cannot enter the folder ${cwd}; give it permission, or choose another --dir`,
+      );
+  } catch (thrown) {
+    throw refused(thrown instanceof Error ? thrown.message : String(thrown), thrown);
+  }
+  const { USER: _user, LOGNAME: _name, ...env } = program.env;
+  return { ...program, cwd, env: { ...env, HOME: cwd } };
+}

@@ -1,0 +1,73 @@
+/**
+ * The part of the router that the console of a fleet uses: authentication, sessions, and each user's own machine. The
+ * router holds no other rights of users: rights that follow from a user's token are stored with their session
+ * (docs/decisions/0047-the-console-of-a-fleet.md).
+ */
+import type { Transport } from '../../kit/http/plain-transport.ts';
+import { rightsOf } from '../../kit/identity/person-rights.ts';
+import type { ConnectingClient, ConsoleRows } from './console-rows.ts';
+import type { Lockouts } from './lockout.ts';
+import type { OwnMachine } from './own-machine.ts';
+import type { ExternalRights, PersonTokens } from './person-tokens.ts';
+
+export type Users = {
+  /**
+   * The user of a token; `undefined` for an invalid one, which is counted.
+   *
+   * @throws ReveilleError `rate_limited` while the address or the credential is locked
+   */
+  authenticate(token: string, remoteAddress: string): ConnectingClient | undefined;
+  /** Uses a code that was requested with a token. */
+  redeem(code: string): Promise<ConnectingClient | undefined>;
+  /** Whether a credential is still valid. */
+  isValid(credential: string): boolean;
+  /** The rights at other daemons that the operator has granted to a credential. */
+  externalRights(credential: string): ExternalRights;
+  readonly sessions: Pick<ConsoleRows, 'get' | 'put' | 'touch' | 'remove'>;
+  machineOf(user: string): OwnMachine;
+  /** Sends requests to the agent of a user; the address of a request is ignored. */
+  transportTo(user: string): Transport;
+};
+
+export type UsersOptions = {
+  tokens: PersonTokens;
+  lockouts: Lockouts;
+  rows: ConsoleRows;
+  machineOf: Users['machineOf'];
+  connectionsTo: Users['transportTo'];
+  onWrongToken: () => void;
+};
+
+export function createUsers({
+  tokens,
+  lockouts,
+  rows,
+  machineOf,
+  connectionsTo,
+  onWrongToken,
+}: UsersOptions): Users {
+  const validOnly = (client: ConnectingClient | undefined): ConnectingClient | undefined =>
+    client && tokens.isValid({ tokenId: client.credential }) ? client : undefined;
+  return {
+    authenticate(token, remoteAddress) {
+      let tokenId: string | undefined;
+      const person = tokens.holderOf(token, (id) => {
+        tokenId = id;
+        lockouts.check(remoteAddress, id);
+      });
+      if (person) {
+        lockouts.succeeded(remoteAddress, person.tokenId);
+        return { user: person.userId, credential: person.tokenId, rights: rightsOf(token) };
+      }
+      onWrongToken();
+      lockouts.failed(remoteAddress, tokenId);
+      return undefined;
+    },
+    redeem: async (code) => validOnly(await rows.redeem(code)),
+    isValid: (credential) => tokens.isValid({ tokenId: credential }),
+    externalRights: (credential) => tokens.externalRights(credential),
+    sessions: rows,
+    machineOf,
+    transportTo: connectionsTo,
+  };
+}
