@@ -105,10 +105,14 @@ const ANSWERS_ONLY = { input: false, output: true };
 
 const CHANGES: readonly [string, Record<Direction, boolean>, Change][] = [
   ['nothing', NEITHER, () => {}],
-  ['other words', NEITHER, (thing) => Object.assign(thing.properties.text, { description: 'new', title: 'new' })],
+  [
+    'other descriptions',
+    NEITHER,
+    (thing) => Object.assign(thing.properties.text, { description: 'new', title: 'new' }),
+  ],
   ['a new optional member', NEITHER, (thing) => Object.assign(thing.properties, { more: { type: 'string' } })],
   ['a new enum value', NEITHER, ({ properties }) => properties.kind.enum.push('three')],
-  ['a member that is gone', BOTH, ({ properties }) => delete properties.list],
+  ['a removed member', BOTH, ({ properties }) => delete properties.list],
   [
     'a renamed member',
     BOTH,
@@ -118,8 +122,8 @@ const CHANGES: readonly [string, Record<Direction, boolean>, Change][] = [
     },
   ],
   ['a member of another type', BOTH, ({ properties }) => Object.assign(properties.text, { type: 'number' })],
-  ['an enum value that is gone', BOTH, ({ properties }) => properties.kind.enum.pop()],
-  ['an enum that is no enum any more', BOTH, ({ properties }) => delete properties.kind.enum],
+  ['a removed enum value', BOTH, ({ properties }) => properties.kind.enum.pop()],
+  ['a removed enum', BOTH, ({ properties }) => delete properties.kind.enum],
   ['text that becomes an enum', BOTH, ({ properties }) => Object.assign(properties.text, { enum: ['a'] })],
   ['a member that becomes required', ARGUMENTS_ONLY, ({ required }) => required.push('list')],
   [
@@ -133,13 +137,13 @@ const CHANGES: readonly [string, Record<Direction, boolean>, Change][] = [
   ['a member that becomes optional', ANSWERS_ONLY, ({ required }) => required.pop()],
   ['a longer text', ANSWERS_ONLY, ({ properties }) => Object.assign(properties.text, { maxLength: 20 })],
   ['a shorter text', ARGUMENTS_ONLY, ({ properties }) => Object.assign(properties.text, { maxLength: 5 })],
-  ['a bound that is gone', ANSWERS_ONLY, ({ properties }) => delete properties.text.minLength],
-  ['a bound that is new', ARGUMENTS_ONLY, ({ properties }) => Object.assign(properties.shape, { minLength: 2 })],
+  ['a removed bound', ANSWERS_ONLY, ({ properties }) => delete properties.text.minLength],
+  ['a new bound', ARGUMENTS_ONLY, ({ properties }) => Object.assign(properties.shape, { minLength: 2 })],
   ['another pattern', BOTH, ({ properties }) => Object.assign(properties.shape, { pattern: '^b' })],
-  ['a pattern that is new', ARGUMENTS_ONLY, ({ properties }) => Object.assign(properties.text, { pattern: '^a' })],
-  ['a pattern that is gone', ANSWERS_ONLY, ({ properties }) => delete properties.shape.pattern],
-  ['null where there was none', BOTH, ({ properties }) => Object.assign(properties.text, { type: ['string', 'null'] })],
-  ['no null where there was one', BOTH, ({ properties }) => properties.maybe.anyOf.pop()],
+  ['a new pattern', ARGUMENTS_ONLY, ({ properties }) => Object.assign(properties.text, { pattern: '^a' })],
+  ['a removed pattern', ANSWERS_ONLY, ({ properties }) => delete properties.shape.pattern],
+  ['an added null', BOTH, ({ properties }) => Object.assign(properties.text, { type: ['string', 'null'] })],
+  ['a removed null', BOTH, ({ properties }) => properties.maybe.anyOf.pop()],
   ['one more alternative', ANSWERS_ONLY, ({ properties }) => properties.maybe.anyOf.push({ type: 'number' })],
   [
     'a change inside an alternative',
@@ -147,8 +151,8 @@ const CHANGES: readonly [string, Record<Direction, boolean>, Change][] = [
     ({ properties }) => Object.assign(properties.maybe.anyOf[0], { maxLength: 2 }),
   ],
   ['a change inside a list', ARGUMENTS_ONLY, ({ properties }) => Object.assign(properties.list.items, { minimum: 1 })],
-  ['unknown members that are refused', BOTH, (thing) => Object.assign(thing, { additionalProperties: false })],
-  ['a keyword that it does not know', BOTH, (thing) => Object.assign(thing, { patternProperties: {} })],
+  ['refused unknown members', BOTH, (thing) => Object.assign(thing, { additionalProperties: false })],
+  ['an unknown keyword', BOTH, (thing) => Object.assign(thing, { patternProperties: {} })],
 ];
 
 describe('changes that v0.1.x does not allow are found', () => {

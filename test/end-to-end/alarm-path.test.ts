@@ -91,7 +91,7 @@ test('an alarm that an ended agent set over MCP arrives byte for byte in one tur
 });
 
 test('a payload with every trap of JSON arrives as the text that was sent', async (t) => {
-  // Written by hand: no JSON library stands between this text and the server.
+  // Written by hand: no JSON library processes this text before the server.
   const server = spawn(process.execPath, [PROGRAM, 'mcp'], { env, stdio: ['pipe', 'pipe', 'inherit'] });
   t.after(() => server.kill('SIGKILL'));
   const answers: Record<string, unknown>[] = [];

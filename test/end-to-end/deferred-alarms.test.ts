@@ -132,7 +132,7 @@ test('a series that is deferred over several occurrences fires once at the end, 
   await eventually('the first is deferred', async () => (await client.getAlarm(id)).held_back);
   clock.advance(end - clock.now() + SECOND);
   const [chat] = await eventually('it rings', () => chatsAbout('again').length > 0 && chatsAbout('again'));
-  const alarm = await eventually('it goes on', async () => {
+  const alarm = await eventually('it continues', async () => {
     const shown = await client.getAlarm(id);
     return shown.fire_count === 1 && shown;
   });

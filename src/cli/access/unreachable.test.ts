@@ -29,7 +29,7 @@ test('a daemon that accepts connections and does not answer is reported within 1
   );
   const began = clock.monotonic();
   await clock.advance(5000);
-  await eventually('it is asked for a sign of life', () => taken.length > 0);
+  await eventually('it gets the health query', () => taken.length > 0);
   assert.equal(reasons.length, 0);
   await clock.advance(4999);
   await work;

@@ -23,7 +23,7 @@ describe('reveille alarm watch', () => {
 
   test('prints every fire once, also of alarms that are added and removed meanwhile, and Ctrl-C ends it with 0', async (t) => {
     const old = await wake('rang before');
-    await eventually('the alarm has rung', async () => (await house.client.getAlarm(old)).status === 'fired');
+    await eventually('the alarm has fired', async () => (await house.client.getAlarm(old)).status === 'fired');
     // The watch must begin in a later second than that fire.
     const ended = Date.parse((await house.client.listFires(old)).fires[0]!.finished_at);
     await eventually('a later second', () => Math.floor(Date.now() / 1000) > Math.floor(ended / 1000));
@@ -53,7 +53,7 @@ describe('reveille alarm watch', () => {
     let rung = 0;
     await Promise.all([
       watching.until((outcome) => lines(outcome).length > 0),
-      eventually('a ring is told', async () => {
+      eventually('a fire is printed', async () => {
         if (lines(watching.outcome).length === 0) await wake(`probe ${++rung}`);
         return lines(watching.outcome).length > 0;
       }),

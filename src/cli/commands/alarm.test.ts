@@ -80,7 +80,7 @@ describe('reveille alarm set', () => {
     const { status, stdout, stderr } = await house.attempt(words, { input: message });
     assert.equal(status, 0, stderr);
     const { id } = JSON.parse(stdout);
-    await eventually('the alarm has rung', async () => (await statusOf(id)) === 'fired');
+    await eventually('the alarm has fired', async () => (await statusOf(id)) === 'fired');
     const turn = agent.turns.find((body) => body.includes(id))!;
     assert.equal(JSON.parse(turn).message, message);
     assert.equal(sliceAt(turn, ['payload']), payload);
@@ -310,7 +310,7 @@ describe('changing an alarm', () => {
     assert.equal(resume.status, 1);
     assert.match(resume.stderr, /only a paused alarm can be resumed; this one is cancelled/);
     const fired = await set('x', '--in', '1s');
-    await eventually('the alarm has rung', async () => (await statusOf(fired)) === 'fired');
+    await eventually('the alarm has fired', async () => (await statusOf(fired)) === 'fired');
     assert.equal(await house.run('alarm', 'cancel', fired), `${fired} is already fired; nothing was cancelled\n`);
   });
 
@@ -338,7 +338,7 @@ describe('changing an alarm', () => {
     const list = await house.run('alarm', 'list', '--status', 'failed');
     assert.match(list, /\n +1 failed attempt of 100, the last one: .*410/);
     assert.match(await house.run('alarm', 'redrive', id), new RegExp(`^Redriven ${id}\n {2}rings `));
-    await eventually('the alarm has rung', async () => (await statusOf(id)) === 'fired');
+    await eventually('the alarm has fired', async () => (await statusOf(id)) === 'fired');
     const { fires } = JSON.parse(await house.run('alarm', 'show', id, '--json'));
     assert.deepEqual(
       fires.map((fire: { outcome: string }) => fire.outcome),

@@ -171,14 +171,14 @@ describe('reveille doctor, with a problem', () => {
       /run\.json is damaged/,
     ],
     [
-      'a key file that is named but not there',
+      'a named key file that does not exist',
       () => {},
       { MATRIX_USER_ID: 'a', MATRIX_EXECUTOR_KEYFILE: '/none' },
       'identity',
       /no key at \/none/,
     ],
     [
-      'a setting that no daemon would take',
+      'a setting that no daemon accepts',
       () => {},
       { CHRONOS_TICK_MS: 'often' },
       'settings',
@@ -211,7 +211,7 @@ describe('reveille doctor, with a problem', () => {
       /chronos\.db is damaged .* Restore it from a backup/,
     ],
     [
-      'a file whose alarms have moved to PostgreSQL, and no setting that says so',
+      'a file whose alarms have moved to PostgreSQL, without the setting',
       (home) => void makeAlarmFile(home, 'moved'),
       {},
       'databases',
@@ -225,17 +225,17 @@ describe('reveille doctor, with a problem', () => {
       /no writable server: 127\.0\.0\.1:1\/alarms: .*ECONNREFUSED/,
     ],
     [
-      'a model endpoint that is not there',
+      'an unreachable model endpoint',
       () => {},
       { NEO_MODEL: 'some-model', NEO_MODEL_BASE_URL: 'http://127.0.0.1:1/v1', NEO_MODEL_API_KEY: 'canary' },
       'model',
       /some-model at http:\/\/127\.0\.0\.1:1\/v1: the endpoint cannot be reached/,
     ],
-    ['a manifest of Neo that is not there', () => {}, { NEO_MANIFEST: '/none.json' }, 'Neo', /\/none\.json/],
-    ['a skill that is not there', () => {}, { NEO_SKILL: '/none.mtx' }, 'Neo', /\/none\.mtx/],
-    ['a policy that is not there', () => {}, { EXECUTOR_POLICY: '/none.yaml' }, 'executor files', /\/none\.yaml/],
+    ['an absent manifest of Neo', () => {}, { NEO_MANIFEST: '/none.json' }, 'Neo', /\/none\.json/],
+    ['an absent skill', () => {}, { NEO_SKILL: '/none.mtx' }, 'Neo', /\/none\.mtx/],
+    ['an absent policy', () => {}, { EXECUTOR_POLICY: '/none.yaml' }, 'executor files', /\/none\.yaml/],
     [
-      'data in a place that is no folder',
+      'a data path that is no folder',
       (home) => writeFileSync(join(home, 'file'), ''),
       {},
       'CHRONOS_DATA_DIR',
@@ -346,7 +346,7 @@ describe('reveille doctor, with a problem', () => {
   });
 
   test('isolated and other programs of this computer are reported', {
-    skip: process.platform !== 'linux' && 'the walls of other systems are not bubblewrap',
+    skip: process.platform !== 'linux' && 'other systems have another sandbox than bubblewrap',
   }, async (t) => {
     const forbidden = temporaryFolder(t);
     const script = '#!/bin/sh\necho "bwrap: No permissions to create a new namespace" >&2\nexit 1\n';

@@ -48,7 +48,7 @@ test('a session is shown with its break, due or upcoming', () => {
   assert.equal(
     told({ ...known, due: true, level: 'none' }),
     `${open} Break due now: 1 h 11 min active without one.`,
-    'below the ladder a threshold asks, in no tone of its own',
+    'below the ladder a threshold asks, without a level',
   );
   assert.equal(
     told({ ...known, due: true, level: 'hard', protected_window_label: 'dinner\u001b[2J' }),

@@ -73,7 +73,7 @@ setInterval(() => {}, 1000);`;
   );
   assert.ok(isAlive(holder));
   child.kill('SIGKILL');
-  await eventually('the hold is gone', () => !isAlive(holder));
+  await eventually('the lock is released', () => !isAlive(holder));
   const awake = new Awake({ PATH }, systemClock, 'linux');
   t.after(() => awake.release());
   await awake.hold();

@@ -184,14 +184,14 @@ test('an earlier wake of another program is left alone, and a later one is resto
   due.clear();
   arm(start + 60 * MINUTE);
   await pass(LOOK);
-  near(wakesAt(), start + 60 * MINUTE, 'ours is gone, and what stands there is not ours');
+  near(wakesAt(), start + 60 * MINUTE, 'the wake of the keeper is removed, and the armed one is not its own');
   due.add(start + 40 * MINUTE);
   await pass(LOOK);
   near(wakesAt(), start + 39 * MINUTE);
   due.clear();
   due.add(start + 90 * MINUTE);
   await pass(LOOK);
-  near(wakesAt(), start + 60 * MINUTE, 'theirs comes first now');
+  near(wakesAt(), start + 60 * MINUTE, 'the other wake comes first now');
   due.clear();
   await pass(LOOK);
   near(wakesAt(), start + 60 * MINUTE);

@@ -176,7 +176,7 @@ export function agentKey(change: Partial<AgentKey> = {}): AgentKey {
   };
 }
 
-/** A predicate for `assert.rejects`: one of our errors, with this code. */
+/** A predicate for `assert.rejects`: a ReveilleError with this code. */
 export function withCode(code: ReveilleError['code']) {
   return (thrown: unknown) => thrown instanceof ReveilleError && thrown.code === code;
 }
