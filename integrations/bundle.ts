@@ -1,7 +1,7 @@
 /**
- * `npm run bundles`: makes `dist/reveille-<server>-<version>.mcpb`, bundles that desktop clients install with a click: the
- * package as `npm run package` has laid it out, and a manifest. Equal sources give equal bytes. With them
- * `dist/server.json`, the entry of the MCP registry, by the name that the package was made with.
+ * `npm run bundles`: makes `dist/reveille-<server>-<version>.mcpb`, bundles that desktop clients install with a click.
+ * A bundle has a manifest and the package of `npm run package`. Equal sources give equal bytes. It also writes
+ * `dist/server.json`, the entry of the MCP registry, with the name of the package.
  */
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
@@ -18,7 +18,7 @@ const WRITTEN = new Date(1980, 0, 2);
  */
 export function makeBundles(folder: string, target: string): string[] {
   if (!existsSync(join(folder, 'package.json')))
-    throw new Error(`there is no package in ${folder}; "npm run package" makes it`);
+    throw new Error(`there is no package in ${folder}; run "npm run package" first`);
   const files: Zippable = {};
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
     if (!entry.isFile()) continue;

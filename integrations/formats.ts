@@ -1,9 +1,10 @@
 /**
- * What the directories of agents' clients take, as zod schemas. No npm package carries their own schemas but one that
- * brings 57 others with it, so these are ours, written from the documentation as it was in November 2026. Fields that we do
- * not use are not in them: what is unknown is refused, so that a slip of the pen is seen.
+ * The formats that the directories of agents' clients accept, as zod schemas. Only one npm package has their schemas,
+ * and it brings 57 others. So these schemas follow the documentation as of November 2026. They refuse unknown fields,
+ * so that a typing error is found; unused fields are not in them.
  *
- * Claude Code: code.claude.com/docs, plugins reference and marketplace reference. MCP registry: server.json of 2025-12-11.
+ * Claude Code: code.claude.com/docs, plugins reference and marketplace reference. MCP registry: server.json of
+ * 2025-12-11.
  * Bundles: MANIFEST.md 0.3 of modelcontextprotocol/mcpb. Gemini CLI: extensions reference, hooks reference.
  */
 import { z } from 'zod';
@@ -28,7 +29,7 @@ export const claudePluginSchema = z.strictObject({
   keywords: z.array(kebab),
 });
 
-/** Names that Anthropic keeps for itself are refused by the client; ours is none of them. */
+/** The client refuses names that Anthropic reserves; this project uses none of them. */
 export const claudeMarketplaceSchema = z.strictObject({
   name: kebab,
   owner: person,
@@ -100,10 +101,10 @@ export const geminiExtensionSchema = z.strictObject({
   mcpServers: serversSchema,
 });
 
-/** The head of a `SKILL.md` (agentskills.io): its name is the one of its folder. */
+/** The front matter of a `SKILL.md` (agentskills.io): its name is the name of its folder. */
 export const skillHeadSchema = z.strictObject({ name: kebab.max(64), description: z.string().min(1).max(1024) });
 
-/** The head of a slash command of Claude Code. */
+/** The front matter of a slash command of Claude Code. */
 export const commandHeadSchema = z.strictObject({
   description: z.string().min(1),
   'argument-hint': z.string().min(1).optional(),

@@ -1,5 +1,5 @@
 /**
- * `npm run integrations`: writes what directories of agents' clients take, from one place each: the version from
+ * `npm run integrations`: writes the files for the directories of agents' clients. The version comes from
  * `package.json`, the servers from `src/cli/connect`, the skills from `skills/`, the tools from their definitions.
  */
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -22,20 +22,22 @@ const { name: PACKAGE, version: VERSION, license: LICENSE } = readManifest(ROOT)
 const AUTHOR = { name: 'The Reveille maintainers' };
 const KEYWORDS = ['alarm', 'scheduler', 'time', 'reminder', 'mcp'];
 const DESCRIPTION =
-  'An alarm clock for AI agents: alarms that survive restarts and wake the agent with its own words, and a sense of the time of its person.';
+  'An alarm clock for AI agents: alarms that survive restarts and wake the agent with its own message, and a sense of time for its person.';
 
-/** How each server is started by somebody who has installed nothing. */
+/** The command that starts each server for users without an installation. */
 const viaNpx = (server: ServerName) => ({ command: 'npx', args: ['-y', `${PACKAGE}@${VERSION}`, SERVERS[server]] });
 export const NPX_SERVERS = { chronos: viaNpx('chronos'), chronometric: viaNpx('chronometric') };
 
-/** Where the program is installed; elsewhere nothing, at once: fetching it would hold up every prompt. */
+/**
+ * Runs the program where it is installed; elsewhere does nothing at once, because fetching it would delay every prompt.
+ */
 const hookLine = (flags: string) => `command -v ${PACKAGE} >/dev/null 2>&1 && ${PACKAGE} time hook${flags} || true`;
 const hooksOf = (event: string, flags: string, timeout: number) =>
   hooksSchema(event).parse({
     hooks: { [event]: [{ hooks: [{ type: 'command', command: hookLine(flags), timeout }] }] },
   });
 
-/** The first sentence is what a list of tools has room for. */
+/** A list of tools has space for the first sentence. */
 const firstSentence = (text: string) => /^.*?[.](?=\s|$)/s.exec(text)?.[0].replaceAll(/\s+/g, ' ') ?? text;
 
 type Tool = { readonly name: string; readonly description: string };
@@ -50,7 +52,7 @@ export const BUNDLES: readonly Bundle[] = [
   {
     server: 'chronos',
     title: 'Reveille: alarms',
-    about: 'Three tools to set, list and cancel alarms. They ring while "reveille up" runs on this computer.',
+    about: 'Three tools to set, list and cancel alarms. They fire while "reveille up" runs on this computer.',
     tools: [...readChronosTools(TOOLS_FILE).values()],
   },
   {
@@ -62,7 +64,7 @@ export const BUNDLES: readonly Bundle[] = [
   },
 ];
 
-/** What clients put in for the folder that they have unpacked a bundle into. */
+/** Clients replace this variable with the folder of the unpacked bundle. */
 export const BUNDLE_FOLDER = `\${__dirname}`;
 
 /** The manifest of a desktop bundle, which has the whole package in its folder `server`. */
@@ -113,7 +115,10 @@ export function registryEntry(address?: string) {
   });
 }
 
-/** A skill of ours (`SKILL.mtx`) as other agents read skills: a head with name and description, then the guide. */
+/**
+ * A skill of this project (`SKILL.mtx`) in the format that other agents read: front matter with name and description,
+ * then the guide.
+ */
 function skillPage(text: string): { name: string; page: string } {
   const [, name, description] = /^§SKILL (\S+)\n\s+(.+)\nend$/m.exec(text) ?? [];
   const [, guide] = /^§GUIDE\n(.*?)^end$/ms.exec(text) ?? [];
@@ -130,34 +135,34 @@ const skills = () =>
 type SlashCommand = {
   readonly description: string;
   readonly hint?: string;
-  readonly prompt: (words: string) => string;
+  readonly prompt: (request: string) => string;
 };
 
-/** Slash commands, by name; each client has a sign of its own for the words that follow one. */
+/** Slash commands, by name; each client has its own placeholder for the arguments. */
 const COMMANDS: Readonly<Record<string, SlashCommand>> = {
   alarm: {
-    description: 'Set an alarm that wakes you with a message, once or again and again',
+    description: 'Set an alarm that wakes you with a message, once or repeatedly',
     hint: '<what> <when>',
-    prompt: (words) => `Set an alarm with the tool alarm_set of the server chronos, for: ${words}
+    prompt: (request) => `Set an alarm with the tool alarm_set of the server chronos, for: ${request}
 
-Call get_time_context of the server chronometric first where the time is not an exact one, and read it in the person's own time zone.
-Write the wake message for a reader who has forgotten everything: the task, the reason, the paths and ids, and when it is done.
-Give an idempotency key that names the matter. Then say in one sentence when it rings, in the person's local time, and the alarm's id.
-Where what to do or when cannot be told from those words, ask instead of guessing.`,
+If the time is not exact, call get_time_context of the server chronometric first, and read the time in the person's time zone.
+Write the wake message for a reader without any context: the task, the reason, the paths and ids, and when it is done.
+Give an idempotency key that names the task. Then say in one sentence when it fires, in the person's local time, and the alarm's id.
+If the task or the time is unclear, ask instead of guessing.`,
   },
   alarms: {
-    description: 'List the alarms that lie ahead',
-    prompt: () => `Call alarm_list of the server chronos and show the alarms that are still to ring, by time:
-when in the person's local time, how often, the label or the beginning of the message, the first characters of the id.
+    description: 'List the upcoming alarms',
+    prompt: () => `Call alarm_list of the server chronos and show the upcoming alarms in the order of their times.
+Show for each the person's local time, how often it repeats, the label or the beginning of the message, and the first characters of the id.
 Add nothing else. Without any, say so in one sentence.`,
   },
   'cancel-alarm': {
-    description: 'Cancel an alarm by its id, its label or what it is about',
+    description: 'Cancel an alarm by its id, its label or its subject',
     hint: '<which>',
-    prompt: (words) => `Cancel with the tool alarm_cancel of the server chronos the alarm that this names: ${words}
+    prompt: (request) => `Use the tool alarm_cancel of the server chronos to cancel this alarm: ${request}
 
-Find it with alarm_list. Where more than one fits, or none, show what there is and ask; cancel nothing on a guess.
-Then say which one is cancelled, and when it would have rung.`,
+Find it with alarm_list. If more than one matches, or none, show the candidates and ask; cancel nothing on a guess.
+Then say which one is cancelled, and when it would have fired.`,
   },
 };
 
@@ -170,7 +175,7 @@ const geminiCommand = ({ description, prompt }: SlashCommand) =>
 const SNIPPET_NOTE =
   'Made by "npm run integrations". "reveille connect codex" writes this with the path of an installed program.';
 
-/** The TOML of Codex; JSON's strings and lists are TOML's. */
+/** The TOML of Codex; TOML accepts JSON's strings and lists. */
 const codexSnippet = () =>
   [
     `# ${SNIPPET_NOTE}`,
@@ -181,7 +186,7 @@ const codexSnippet = () =>
     '',
   ].join('\n');
 
-/** All that is generated, by path within the repository. */
+/** All generated files, by path within the repository. */
 export function integrationFiles(): Record<string, string> {
   const json = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`;
   const below = (folder: string) =>

@@ -175,7 +175,7 @@ async function makePackage(say: (line: string) => void): Promise<void> {
   const tarball = relative(ROOT, publishLocally(packed.filename));
   const { size, unpackedSize, entryCount } = packed;
   say(`${tarball}: ${megabytes(size)}, unpacked ${megabytes(unpackedSize)} in ${entryCount} files`);
-  say(`of it ${megabytes(bytes)} are ${carried} dependencies, and ${ours} files are compiled from ours`);
+  say(`${megabytes(bytes)} of it are ${carried} dependencies; ${ours} files are compiled sources`);
   say(`made in ${((performance.now() - started) / 1000).toFixed(1)} s`);
 }
 

@@ -48,8 +48,8 @@ function platformBinaries(): Record<string, string> {
 }
 
 /**
- * @param bundled the direct dependencies that the package carries in itself
- * @param address the repository's, which the registry holds a signed provenance against; left out where it is not known
+ * @param bundled the direct dependencies that the package includes
+ * @param address the repository's, which the registry holds a signed provenance against; omitted when unknown
  */
 export function packageManifest(bundled: readonly string[], address: string | undefined): Manifest {
   const own = readManifest(ROOT);
@@ -75,7 +75,7 @@ export function packageManifest(bundled: readonly string[], address: string | un
 /** What installing a dependency is about, not running it. */
 const OF_INSTALLING = ['scripts', 'devDependencies', 'bin', 'man'];
 
-/** The `package.json` of a dependency that is carried: it asks only for what is carried as well. */
+/** The `package.json` of an included dependency: it requires only included packages. */
 export function carriedManifest(text: string, isCarried: (name: string) => boolean): string {
   const manifest = JSON.parse(text) as Manifest;
   for (const field of OF_INSTALLING) delete manifest[field];

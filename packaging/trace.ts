@@ -39,14 +39,14 @@ function isModule(file: string, source: string): boolean {
   return type === undefined ? /^\s*(?:import|export)\b/m.test(source) : type === 'module';
 }
 
-/** Whether a place is in a line of a comment; JSDoc names types by imports. */
+/** Whether an offset is in a line of a comment; JSDoc names types by imports. */
 const isComment = (source: string, at: number) =>
   /^\s*(?:\*|\/[*/])/.test(source.slice(source.lastIndexOf('\n', at - 1) + 1, at));
 
 const found = (source: string, pattern: RegExp) =>
   [...source.matchAll(pattern)].filter(({ index }) => !isComment(source, index)).map((match) => match[2]!);
 
-/** `undefined` for what leads nowhere: an optional package that is not installed, words in a comment. */
+/** `undefined` for a specifier without a file: an optional package that is not installed, or text in a comment. */
 function resolved(resolve: () => string): string | undefined {
   try {
     const path = resolve();
@@ -91,5 +91,5 @@ export function traceFiles(entries: readonly string[], isLeftOut: (file: string)
   return files;
 }
 
-/** Whether a file is a dependency's. */
+/** Whether a file belongs to a dependency. */
 export const isInstalled = (file: string): boolean => file.includes(`${sep}node_modules${sep}`);

@@ -38,7 +38,7 @@ export function meanings(files: readonly string[]): ReadonlyMap<string, string> 
 function meaningOf(name: string, known: ReadonlyMap<string, string>): string {
   const ends = name.split('_').map((_, at, words) => words.slice(at).join('_'));
   const meaning = ends.map((end) => known.get(end)).find((text) => text !== undefined);
-  if (meaning === undefined) throw new Error(`${name} has no comment where it is declared, that explains it`);
+  if (meaning === undefined) throw new Error(`${name} has no comment at its declaration`);
   return meaning;
 }
 

@@ -1,7 +1,7 @@
 /**
- * `npm run lock`, and `node scripts/complete-lockfile.ts bench/peers`: adds to package-lock.json what npm leaves out when the registry it talks to does not carry the
- * packages of other platforms. Without those entries `npm ci` refuses the file, with them it installs what fits the
- * platform it runs on (npm/cli issue 9846).
+ * `npm run lock`, and `node scripts/complete-lockfile.ts bench/peers`: adds entries to package-lock.json that npm omits
+ * when its registry lacks the packages of other platforms. Without those entries `npm ci` refuses the file; with them
+ * it installs the packages of its platform (npm/cli issue 9846).
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -35,7 +35,7 @@ const NAMED_SYSTEMS = [
 ];
 const NAMED_CPUS = ['x64', 'arm64', 'arm', 'ia32', 'ppc64', 'riscv64', 's390x', 'loong64', 'mips64el'];
 
-/** The platform that a package is for, read off its name: `@biomejs/cli-darwin-arm64`. */
+/** The platform of a package, from its name: `@biomejs/cli-darwin-arm64`. */
 function platformOf(name: string): Pick<Entry, 'os' | 'cpu'> {
   const words = name.split(/[/\-_.]/);
   const os = NAMED_SYSTEMS.find((system) => words.includes(system));
@@ -43,7 +43,7 @@ function platformOf(name: string): Pick<Entry, 'os' | 'cpu'> {
   return { ...(cpu ? { cpu: [cpu] } : {}), ...(os ? { os: [SYSTEMS[os] ?? os] } : {}) };
 }
 
-/** The optional dependencies that the lock file names without having an entry for them. */
+/** The optional dependencies that the lock file names without an entry for them. */
 export function missingOptional(lockfile: Lockfile): Map<string, Entry> {
   const missing = new Map<string, Entry>();
   for (const { optionalDependencies = {}, dev } of Object.values(lockfile.packages)) {
@@ -56,14 +56,14 @@ export function missingOptional(lockfile: Lockfile): Map<string, Entry> {
   return missing;
 }
 
-/** The places of all entries that are installed without a checksum. */
+/** The paths of all installed entries without a checksum. */
 export function withoutIntegrity({ packages }: Lockfile): string[] {
   return Object.entries(packages).flatMap(([path, { integrity, link }]) =>
     path === '' || integrity !== undefined || link ? [] : [path],
   );
 }
 
-/** What the registry says; `undefined` when it does not carry the package. */
+/** The registry's answer; `undefined` when it does not have the package. */
 function integrityOf(path: string, version: string | undefined): string | undefined {
   const name = path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length);
   try {

@@ -1,4 +1,4 @@
-/** What we use of Eleventy, which has no declarations of its own. */
+/** The used part of Eleventy, which has no declarations. */
 declare module '@11ty/eleventy' {
   type Token = { content: string; attrSet(name: string, value: string): void };
   type Rule = (tokens: Token[], index: number, options: object, env: object, self: Renderer) => string;

@@ -6,7 +6,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import { type Documentation, everyPage, type Page, withLinks } from './pages.ts';
 
-/** Settings have one page together, and decisions an index: their single pages are left out of `llms-full.txt`. */
+/** The settings share one page, and the decisions have an index: `llms-full.txt` omits their single pages. */
 const SINGLE = /^(?:reference\/settings|internals\/decisions)\//;
 
 /** The page as a file of its own, with relative links. */

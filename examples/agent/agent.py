@@ -1,4 +1,4 @@
-"""An agent that is woken: it takes turns at /chat, each once, and keeps them on disk. Python 3.11, nothing to install."""
+"""An agent that a wake starts: it accepts turns at /chat, each once, and stores them on disk. Python 3.11, no packages."""
 import hmac
 import json
 import os
@@ -30,13 +30,13 @@ class Agent(BaseHTTPRequestHandler):
             return self.answer(401, {"ok": False, "error": {"code": "unauthorized", "message": "no", "retryable": False}})
         fire = self.headers.get("x-matrix-wake-fire") or str(uuid.uuid4())
         turn = (fire, body.get("conversation_id") or str(uuid.uuid4()), str(uuid.uuid4()), body["message"])
-        # Written before it is acknowledged; the same occurrence comes again when the answer was lost, and is one turn.
+        # Written before the acknowledgement: when the response is lost, the same occurrence arrives again and stays one turn.
         is_new = BOOK.execute("INSERT OR IGNORE INTO turns VALUES (?, ?, ?, ?)", turn).rowcount == 1
         kept = BOOK.execute("SELECT conversation, turn FROM turns WHERE fire = ?", (fire,)).fetchone()
         data = {"conversation_id": kept[0], "turn_id": kept[1], "deduped": not is_new}
         self.answer(202 if is_new else 200, {"ok": True, "data": data})
         if is_new:
-            print(f"my turn: {body['message']}", flush=True)  # here a model would be asked
+            print(f"my turn: {body['message']}", flush=True)  # a real agent calls its model here
 
     def log_message(self, *_: object) -> None:
         pass

@@ -1,4 +1,7 @@
-/** The agents of this folder, woken by an alarm: started, told the words unchanged, one turn for an occurrence. */
+/**
+ * Checks the agents of this folder with an alarm: the alarm starts the agent, the message arrives unchanged, and each
+ * occurrence is one turn.
+ */
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,23 +18,33 @@ const AGENTS = [
   { name: 'agent.ts', program: process.execPath, skip: false },
 ];
 
-describe('an agent of the examples', () => {
+describe('an example agent', () => {
   const owner = sharedOwner();
-  let house: Installation;
+  let installation: Installation;
   before(async () => {
-    house = await startInstallation(owner);
+    installation = await startInstallation(owner);
   });
   after(() => owner.end());
 
   for (const { name, program, skip } of AGENTS) {
-    test(`${name} is started by an alarm, and has one turn`, { skip }, async () => {
+    test(`${name} is started by an alarm and has one turn`, { skip }, async () => {
       const folder = join(temporaryFolder(owner), 'agent');
       mkdirSync(folder);
       const command = [program, join(import.meta.dirname, name)];
-      await house.run('machine', 'put', '--provider', 'process', '--no-sandbox', '--dir', folder, '--', ...command);
-      const { id } = await house.client.createAlarm({ kind: 'once', wake_message: WORDS, delay_seconds: 1 });
+      await installation.run(
+        'machine',
+        'put',
+        '--provider',
+        'process',
+        '--no-sandbox',
+        '--dir',
+        folder,
+        '--',
+        ...command,
+      );
+      const { id } = await installation.client.createAlarm({ kind: 'once', wake_message: WORDS, delay_seconds: 1 });
       await eventually(`${name} took the wake`, async () => {
-        const { fires } = await house.client.listFires(id);
+        const { fires } = await installation.client.listFires(id);
         return fires.some(({ outcome }) => outcome === 'delivered');
       });
       const book = new DatabaseSync(join(folder, 'turns.db'), { readOnly: true });

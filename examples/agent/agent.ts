@@ -1,4 +1,7 @@
-/** An agent that is woken: it takes turns at /chat, each once, and keeps them on disk. Node 24, nothing to install. */
+/**
+ * An agent that a wake starts: it accepts turns at /chat, each once, and stores them on disk. It needs Node 24 and no
+ * packages.
+ */
 import { createHash, randomUUID, timingSafeEqual } from 'node:crypto';
 import { createServer, type IncomingMessage } from 'node:http';
 import { DatabaseSync } from 'node:sqlite';
@@ -28,7 +31,8 @@ const server = createServer(async (request, response) => {
   }
   const { message, conversation_id: conversation = randomUUID() } = await bodyOf(request);
   const fire = String(request.headers['x-matrix-wake-fire'] ?? randomUUID());
-  // Written before it is acknowledged; the same occurrence comes again when the answer was lost, and is one turn.
+  // Written before the acknowledgement: when the response is lost, the same occurrence arrives again and stays one
+  // turn.
   const added = book
     .prepare('INSERT OR IGNORE INTO turns VALUES (?, ?, ?, ?)')
     .run(fire, conversation, randomUUID(), message);
@@ -36,6 +40,6 @@ const server = createServer(async (request, response) => {
   const isNew = added.changes === 1;
   const data = { conversation_id: kept.conversation, turn_id: kept.turn, deduped: !isNew };
   answer(isNew ? 202 : 200, { ok: true, data });
-  if (isNew) console.log(`my turn: ${message}`); // here a model would be asked
+  if (isNew) console.log(`my turn: ${message}`); // A real agent calls its model here.
 });
 server.listen(Number(process.env.PORT), '127.0.0.1');

@@ -36,7 +36,7 @@ const swap = (more: Partial<ExchangeOrder> = {}): ExchangeOrder => ({
 });
 const held = (book: Book, currency = 'EUR') =>
   book.accounts().flatMap((one) => (one.currency === currency ? [`${one.account} ${one.balance}`] : []));
-/** Writes into a book as nobody can who only calls it. */
+/** Writes into the database of a book directly; no caller of the API can do that. */
 function alter(t: TestContext, folder: string, sql: string): void {
   const db = new DatabaseSync(join(folder, 'ledger.db'));
   t.after(() => db.close());
@@ -57,7 +57,7 @@ test('a new book holds a few accounts of play money', (t) => {
   assert.deepEqual(held(book, 'USD'), ['alice-usd 0.00', 'bob-usd 0.00']);
 });
 
-test('a transfer moves money once for a key, also by another process and after a restart', (t) => {
+test('a transfer moves money once per key, also from another process and after a restart', (t) => {
   const folder = bookFolder(t);
   const book = open(t, folder);
   const made = book.transfer(order({ memo: 'March' }), 'k1');
@@ -70,7 +70,7 @@ test('a transfer moves money once for a key, also by another process and after a
   assert.deepEqual(held(other), ['alice 4990.00', 'bob 1000.00', 'rent 10.00']);
 });
 
-test('a key that was used for one transfer is good for no other', (t) => {
+test('a key that one transfer used is refused for another', (t) => {
   const book = open(t);
   book.transfer(order(), 'k1');
   for (const more of [{ amount: '10.01' }, { to: 'bob' }, { memo: 'x' }, { from: 'bob' }])
@@ -78,7 +78,7 @@ test('a key that was used for one transfer is good for no other', (t) => {
   assert.deepEqual(held(book), ['alice 4990.00', 'bob 1000.00', 'rent 10.00']);
 });
 
-test('what must not be is refused with a reason, by a simulation just as by a transfer, and the key stays good', (t) => {
+test('an invalid transfer is refused with a reason, also by a simulation, and its key stays usable', (t) => {
   const book = open(t);
   const cases: [Partial<Order>, string, RegExp][] = [
     [{ amount: '5000.01' }, 'conflict', /alice has 5000\.00 EUR, which is less than 5000\.01 EUR/],
@@ -97,7 +97,7 @@ test('what must not be is refused with a reason, by a simulation just as by a tr
   assert.equal(book.transfer(order(), 'k1').amount, '10.00');
 });
 
-test('a simulation tells what the accounts would hold and changes nothing', (t) => {
+test('a simulation returns the resulting balances and changes nothing', (t) => {
   const book = open(t);
   const { before, after } = book.simulate(order({ amount: '4999.99' }));
   assert.deepEqual(
@@ -107,28 +107,24 @@ test('a simulation tells what the accounts would hold and changes nothing', (t) 
   assert.deepEqual(held(book), ['alice 5000.00', 'bob 1000.00', 'rent 0.00']);
 });
 
-test('once a status says that a transfer was not made, it cannot be made any more', (t) => {
+test('after a status says that a transfer was not made, that transfer is refused', (t) => {
   const folder = bookFolder(t);
   const [book, late] = [open(t, folder), open(t, folder)];
   assert.deepEqual(book.status('k1'), { status: 'not_done' });
-  refuses(
-    () => late.transfer(order(), 'k1'),
-    'conflict',
-    /status was asked about this idempotency_key, which closed it/,
-  );
+  refuses(() => late.transfer(order(), 'k1'), 'conflict', /a status query closed this idempotency_key/);
   assert.deepEqual(late.status('k1'), { status: 'not_done' });
   const { transfer_id } = late.transfer(order(), 'k2');
   assert.deepEqual(book.status('k2'), { status: 'done', transfer_id });
 });
 
-test('an exchange gives what the rate comes to, rounded down to the cent: once for a key, at one rate', (t) => {
+test('an exchange pays the amount at the rate, rounded down to the cent: once per key, at one rate', (t) => {
   const folder = bookFolder(t);
   const book = open(t, folder);
   const quoted = book.quote(swap());
   assert.deepEqual(held(book, 'USD'), ['alice-usd 0.00', 'bob-usd 0.00']);
   const made = book.exchange(swap(), 'k1');
-  const { before, after, ...told } = quoted;
-  assert.deepEqual({ ...told, exchange_id: made.exchange_id, made_at: made.made_at }, made);
+  const { before, after, ...expected } = quoted;
+  assert.deepEqual({ ...expected, exchange_id: made.exchange_id, made_at: made.made_at }, made);
   // 10.00 at 1.1637 is 11.637.
   assert.deepEqual([made.received, made.rate], [{ amount: '11.63', currency: 'USD' }, '1.1637']);
   assert.deepEqual(
@@ -144,7 +140,7 @@ test('an exchange gives what the rate comes to, rounded down to the cent: once f
   assert.deepEqual([back.received, held(book)[1]], [{ amount: '9.97', currency: 'EUR' }, 'bob 1009.97']);
 });
 
-test('what must not be exchanged is refused with a reason, by a quote as well, and the key stays good', (t) => {
+test('an invalid exchange is refused with a reason, also by a quote, and its key stays usable', (t) => {
   const folder = bookFolder(t);
   const book = open(t, folder);
   alter(t, folder, "INSERT INTO accounts (account, currency) VALUES ('yen', 'JPY')");
@@ -175,15 +171,15 @@ test('what must not be exchanged is refused with a reason, by a quote as well, a
   refuses(() => book.transfer(order(), 'k1'), 'conflict', /was used for another call: the exchange/);
 });
 
-test('a status tells of an exchange as of a transfer, and closes a key that was not used', (t) => {
+test('a status reports an exchange like a transfer, and closes an unused key', (t) => {
   const book = open(t);
   const { exchange_id } = book.exchange(swap(), 'k1');
   assert.deepEqual(book.status('k1'), { status: 'done', exchange_id });
   assert.deepEqual(book.status('k2'), { status: 'not_done' });
-  refuses(() => book.exchange(swap(), 'k2'), 'conflict', /status was asked about this idempotency_key/);
+  refuses(() => book.exchange(swap(), 'k2'), 'conflict', /a status query closed this idempotency_key/);
 });
 
-test('a book of before exchanges opens with what it held', (t) => {
+test('a book from before exchanges opens with its data', (t) => {
   const [folder, first] = [bookFolder(t), join(bookFolder(t), 'migrations')];
   mkdirSync(first);
   copyFileSync(new URL('./migrations/0001-ledger.sql', import.meta.url), join(first, '0001-ledger.sql'));
@@ -193,7 +189,7 @@ test('a book of before exchanges opens with what it held', (t) => {
   assert.deepEqual(held(open(t, folder)), ['alice 5000.00', 'bob 1000.00', 'rent 0.07']);
 });
 
-test('every transfer has two entries that add up to nothing, and no balance goes below zero, whatever is asked', (t) => {
+test('after any sequence of calls, every transfer has two entries whose sum is zero, and no balance is negative', (t) => {
   const folder = bookFolder(t);
   const book = open(t, folder);
   const account = fc.constantFrom('alice', 'alice-usd', 'bob', 'bob-usd', 'rent', 'market-eur', 'nobody');

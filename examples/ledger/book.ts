@@ -1,6 +1,6 @@
 /**
  * The book: accounts of play money, the transfers between them and the exchanges of one currency for another, in double
- * entry. Several processes may hold it open at once.
+ * entry. Several processes may have it open at once.
  */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { ReveilleError } from '../../src/wire/errors.ts';
 import { formatInstant } from '../../src/wire/rfc3339.ts';
 import { amountText, centsAtRate, centsOf } from './money.ts';
 
-/** What is to be moved; `amount` is a decimal number as text. */
+/** A requested transfer; `amount` is a decimal number as text. */
 export type Order = {
   readonly from: string;
   readonly to: string;
@@ -34,7 +34,7 @@ export type Transfer = {
 
 export type Simulation = { readonly before: readonly Balance[]; readonly after: readonly Balance[] };
 
-/** `amount` and `currency` are what is given; what comes out is in the currency of the account `to`. */
+/** `amount` and `currency` describe the money that is given; the result is in the currency of the account `to`. */
 export type ExchangeOrder = Omit<Order, 'memo'>;
 
 type Exchanged = {
@@ -57,24 +57,24 @@ export type Standing =
   | { readonly status: 'not_done' };
 
 /**
- * Each method throws ReveilleError: `not_found`, `conflict` and `invalid_request` are about the order, `unavailable`
- * about the disk.
+ * Each method throws ReveilleError: `not_found`, `conflict` and `invalid_request` concern the order, `unavailable`
+ * concerns the disk.
  */
 export type Book = {
-  /** All accounts, or those that are named, in that order. */
+  /** All accounts, or the named ones in the order of their names in the call. */
   accounts(names?: readonly string[]): readonly Balance[];
-  /** Moves the money, once for a key however often it is called with it. On disk when it returns. */
+  /** Moves the money once per key, however often it is called. The transfer is on disk when the method returns. */
   transfer(order: Order, key: string): Transfer;
-  /** What {@link transfer} would do, without doing it. */
+  /** The result that {@link transfer} would have, without the transfer. */
   simulate(order: Order): Simulation;
   /**
-   * Gives money of one currency for money of another, at the rate that the book has now: once for a key, at one rate,
-   * however often it is called with it. What comes out is rounded down to the cent. On disk when it returns.
+   * Exchanges money of one currency for another at the current rate of the book: once per key, at one rate, however
+   * often it is called. The result is rounded down to the cent. The exchange is on disk when the method returns.
    */
   exchange(order: ExchangeOrder, key: string): Exchange;
-  /** What {@link exchange} would do now, without doing it. */
+  /** The result that {@link exchange} would have now, without the exchange. */
   quote(order: ExchangeOrder): Quote;
-  /** What became of the transfer or the exchange with this key. */
+  /** The outcome of the transfer or exchange with this key. */
   status(key: string): Standing;
   close(): void;
 };
@@ -94,7 +94,7 @@ function transferOf({ transfer_id, source, target, cents, currency, memo, made_a
   return { ...made, ...(memo !== null && { memo }), made_at: formatInstant(made_at) };
 }
 
-/** The two transfers that an exchange is made of. */
+/** The two transfers of an exchange. */
 type ExchangeRow = {
   exchange_id: string;
   source: string;
@@ -121,11 +121,10 @@ const sides = (...rows: AccountRow[]): Balance[] =>
   rows.map(({ account, cents, currency }) => ({ account, balance: amountText(cents), currency }));
 
 /**
- * Opens the book in its folder, and makes it with a few accounts of play money when there is none.
+ * Opens the book in its folder. Without one, it creates a book with a few accounts of play money.
  *
- * The lock is a shared one: a predecessor that was killed, or hangs with a transfer that it has not read yet, keeps
- * nobody out. SQLite puts the transactions of all of them in one order, and that is all that the promises of this file
- * rest on.
+ * The lock is shared: a killed predecessor, or one that hangs with an unread transfer, does not block this process.
+ * SQLite serializes the transactions of all processes, and the guarantees of this file need only that.
  *
  * @throws ReveilleError as `openDatabase` does
  */
@@ -179,7 +178,7 @@ export function openBook(dataDir: string, clock: Clock): Book {
     throw new ReveilleError('not_found', `there is no account ${JSON.stringify(name)}; there are ${names.join(', ')}`);
   }
 
-  /** What must hold of a transfer and of an exchange alike. */
+  /** Conditions for transfers and exchanges. */
   function checkSides({ from, to, amount, currency }: ExchangeOrder) {
     const cents = centsOf(amount);
     if (cents === undefined) {
@@ -204,7 +203,7 @@ export function openBook(dataDir: string, clock: Clock): Book {
     throw new ReveilleError('conflict', message);
   }
 
-  /** Everything that must hold before money moves. */
+  /** All conditions for a transfer. */
   function check(order: Order) {
     const checked = checkSides(order);
     keptIn(checked.target, order.currency);
@@ -212,7 +211,7 @@ export function openBook(dataDir: string, clock: Clock): Book {
     return checked;
   }
 
-  /** Everything that must hold before money is exchanged, and what comes out of it. */
+  /** All conditions for an exchange, and its result. */
   function priced(order: ExchangeOrder) {
     const { cents, source, target } = checkSides(order);
     const { currency } = target;
@@ -242,7 +241,7 @@ export function openBook(dataDir: string, clock: Clock): Book {
     row.currency === order.currency &&
     (row.memo ?? undefined) === order.memo;
 
-  /** A key is good for one transfer or one exchange, and for none once its status was asked. */
+  /** A key is valid for one transfer or one exchange. After a status query an unused key is invalid. */
   function refuseUsed(key: string): void {
     const [transfer, exchange] = [transferWith(key), exchangeWith(key)];
     const made = transfer ? `transfer (${transfer.transfer_id})` : exchange && `exchange (${exchange.exchange_id})`;
@@ -251,7 +250,7 @@ export function openBook(dataDir: string, clock: Clock): Book {
       throw new ReveilleError('conflict', message);
     }
     if (!selectClosed.get(key)) return;
-    const message = 'nothing was moved: status was asked about this idempotency_key, which closed it; use a new one';
+    const message = 'nothing was moved: a status query closed this idempotency_key; use a new one';
     throw new ReveilleError('conflict', message);
   }
 
@@ -285,9 +284,14 @@ export function openBook(dataDir: string, clock: Clock): Book {
         if (before && isSame(before, order)) return exchangeOf(before);
         refuseUsed(key);
         const { cents, source, target, received, rate } = priced(order);
-        const [given, gotten] = [source.currency, target.currency];
+        const [given, receivedCurrency] = [source.currency, target.currency];
         const paid = { source: source.account, target: marketOf(given), cents, currency: given };
-        const out = { source: marketOf(gotten), target: target.account, cents: received, currency: gotten };
+        const out = {
+          source: marketOf(receivedCurrency),
+          target: target.account,
+          cents: received,
+          currency: receivedCurrency,
+        };
         insertExchange.run(randomUUID(), key, move(paid), move(out), rate);
         return exchangeOf(exchangeWith(key)!);
       }),
@@ -311,10 +315,9 @@ export function openBook(dataDir: string, clock: Clock): Book {
       };
     },
 
-    // Whoever asks has lost the answer to a call, which may still be on its way: in a pipe, in a process that
-    // hangs. "Not done" would be worth nothing if it could arrive a moment later. So a key that was never used is
-    // closed in the same transaction: the call has come before this one, and is found, or comes after it, and is
-    // refused.
+    // A status query means that the caller lost the answer to a call. That call may still arrive, from a pipe or a
+    // process that hangs, after the answer "not done". So the same transaction closes an unused key: a call before it
+    // is found, and a call after it is refused.
     status: (key) =>
       writes.runNow((): Standing => {
         const made = transferWith(key);

@@ -10,7 +10,7 @@ test('amounts are read to the cent', () => {
   );
 });
 
-test('what is no amount above zero with at most two decimals is not read', () => {
+test('text other than an amount above zero with at most two decimals is refused', () => {
   const wrong = [
     '',
     '0',
@@ -33,7 +33,7 @@ test('what is no amount above zero with at most two decimals is not read', () =>
   for (const text of wrong) assert.equal(centsOf(text), undefined, JSON.stringify(text));
 });
 
-test('every amount survives being written and read', () => {
+test('every amount is the same after it is written and read', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 99999999999999 }), (cents) =>
       assert.equal(centsOf(amountText(cents)), cents),

@@ -1,14 +1,15 @@
-/** Amounts of money as whole cents, and as the decimal text that people read. No floating point comes near them. */
+/** Amounts of money as whole cents, and as decimal text for people. Nothing here uses floating point. */
 
 const AMOUNT = /^(?:0|[1-9]\d{0,11})(?:\.\d{1,2})?$/;
 
 /**
- * Cents of an amount such as `12.50` or `7`; `undefined` for what is no amount above zero with at most two decimals.
+ * Cents of an amount such as `12.50` or `7`; `undefined` for text other than an amount above zero with at most two
+ * decimals.
  */
 export function centsOf(text: string): number | undefined {
   if (!AMOUNT.test(text)) return undefined;
   const [whole = '0', decimals = ''] = text.split('.');
-  // At most 14 digits: JavaScript carries them exactly.
+  // At most 14 digits: JavaScript represents them exactly.
   const cents = Number(whole) * 100 + Number(decimals.padEnd(2, '0'));
   return cents > 0 ? cents : undefined;
 }
@@ -20,17 +21,17 @@ export function amountText(cents: number): string {
 }
 
 const RATE = /^(?:0|[1-9]\d{0,5})(?:\.\d{1,12})?$/;
-/** As much as {@link centsOf} reads. */
+/** The maximum that {@link centsOf} reads. */
 const MOST_CENTS = 99_999_999_999_999n;
 
 /**
- * What an amount comes to at a rate such as `1.1637`: computed exactly, then rounded down to the cent. `undefined`
- * where that is nothing, or more than an amount can be.
+ * The result of an amount at a rate such as `1.1637`: computed exactly, then rounded down to the cent. `undefined` when
+ * the result is zero or above the maximum amount.
  *
  * @throws RangeError when the rate is no decimal number
  */
 export function centsAtRate(cents: number, rate: string): number | undefined {
-  if (!RATE.test(rate)) throw new RangeError(`no rate: ${JSON.stringify(rate)}`);
+  if (!RATE.test(rate)) throw new RangeError(`invalid rate: ${JSON.stringify(rate)}`);
   const [whole = '0', decimals = ''] = rate.split('.');
   const exact = BigInt(cents) * BigInt(whole + decimals);
   const rounded = exact / 10n ** BigInt(decimals.length);

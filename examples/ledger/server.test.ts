@@ -14,7 +14,7 @@ const REVEILLE = join(import.meta.dirname, '..', '..', 'bin', 'reveille.mjs');
 type Answer = { id?: number; result?: Record<string, unknown>; error?: { code: number; message: string } };
 type Result = { isError?: boolean; content: { text: string }[]; structuredContent?: Record<string, unknown> };
 
-/** A ledger in a process of its own, spoken to line by line. */
+/** A ledger in its own process, addressed line by line. */
 class Peer {
   readonly child: ChildProcess;
   readonly #answers = new Map<number, PromiseWithResolvers<Answer>>();
@@ -72,7 +72,7 @@ const order = (idempotency_key: string) => ({
   idempotency_key,
 });
 
-test('the ledger serves six tools with schemas of what goes in and comes out, and keeps its book in REVEILLE_HOME', async (t) => {
+test('the ledger serves six tools with input and output schemas, and stores its book in REVEILLE_HOME', async (t) => {
   const home = temporaryFolder(t);
   const peer = await start(t, home);
   const { result } = await peer.send('tools/list').answer;
@@ -96,7 +96,7 @@ test('the ledger serves six tools with schemas of what goes in and comes out, an
   assert.equal(book.accounts().length, 5);
 });
 
-test('what is wrong with an order is answered, and nothing moves', async (t) => {
+test('an invalid order is answered with its error, and no money moves', async (t) => {
   const peer = await start(t, temporaryFolder(t));
   const wrong: object[] = [
     { ...order('k'), amount: '9999' },
@@ -130,7 +130,7 @@ test('an exchange and its quote are answered as their schemas say, and one with 
   assert.equal((await peer.call('exchange', { ...given, idempotency_key: 'k2', memo: 'x' })).isError, true);
 });
 
-test('a transfer that was answered outlives kill -9, and the next process takes over at once', async (t) => {
+test('an answered transfer survives kill -9, and the next process takes over at once', async (t) => {
   const [home, dataDir] = [temporaryFolder(t), temporaryFolder(t)];
   let peer = await start(t, home, dataDir);
   const answered: string[] = [];
@@ -142,8 +142,8 @@ test('a transfer that was answered outlives kill -9, and the next process takes 
     peer.child.kill('SIGKILL');
     await once(peer.child, 'exit');
     peer = await start(t, home, dataDir);
-    const standings = await Promise.all(keys.map((idempotency_key) => peer.call('status', { idempotency_key })));
-    const done = keys.filter((_, at) => standings[at]?.structuredContent?.status === 'done');
+    const statuses = await Promise.all(keys.map((idempotency_key) => peer.call('status', { idempotency_key })));
+    const done = keys.filter((_, at) => statuses[at]?.structuredContent?.status === 'done');
     for (const key of keys) if (answered.includes(key)) assert.ok(done.includes(key), key);
     const late = await Promise.all(keys.map((key) => peer.call('transfer', order(key))));
     assert.deepEqual(
@@ -164,42 +164,42 @@ test('two processes that race for the same keys move each amount once, and no an
   const [home, dataDir] = [temporaryFolder(t), temporaryFolder(t)];
   const [one, other] = await Promise.all([start(t, home, dataDir), start(t, home, dataDir)]);
   const keys = Array.from({ length: 40 }, (_, at) => `k${at}`);
-  const [moved, told] = await Promise.all([
+  const [moved, reported] = await Promise.all([
     Promise.all(keys.map((key) => one.call('transfer', order(key)))),
     Promise.all(keys.map((idempotency_key) => other.call('status', { idempotency_key }))),
   ]);
   keys.forEach((key, at) => {
     const isMoved = moved[at]?.isError !== true;
-    assert.equal(told[at]?.structuredContent?.status, isMoved ? 'done' : 'not_done', key);
+    assert.equal(reported[at]?.structuredContent?.status, isMoved ? 'done' : 'not_done', key);
   });
   const { structuredContent } = await one.call('accounts', { accounts: ['rent'] });
   const count = moved.filter(({ isError }) => isError !== true).length;
   assert.match(JSON.stringify(structuredContent), new RegExp(`"balance":"${count}\\.00"`));
 });
 
-test('the ledger ends when its client does, and says so when its book is damaged', async (t) => {
+test('the ledger ends when its client does, and reports a damaged book', async (t) => {
   const home = temporaryFolder(t);
   const peer = await start(t, home);
   peer.child.stdin!.end();
   assert.deepEqual(await once(peer.child, 'exit'), [0, null]);
   const folder = temporaryFolder(t);
-  writeFileSync(join(folder, 'ledger.db'), 'this is no database, and long enough to be looked at'.repeat(100));
+  writeFileSync(join(folder, 'ledger.db'), 'this is no database, and long enough to be read as one'.repeat(100));
   const child = spawn(process.execPath, [REVEILLE, 'ledger', '--data-dir', folder], {
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   t.after(() => child.kill('SIGKILL'));
-  let said = '';
+  let output = '';
   child.stderr.on('data', (chunk: Buffer) => {
-    said += chunk.toString();
+    output += chunk.toString();
   });
   const [code] = await once(child, 'close');
   assert.equal(code, 1);
-  assert.match(said, /ledger\.db is damaged/);
+  assert.match(output, /ledger\.db is damaged/);
 });
 
-test('the ledger ends after a message that is longer than any may be', async (t) => {
+test('the ledger ends after a message above the maximum length', async (t) => {
   const { child } = await start(t, temporaryFolder(t));
-  // It need not take all of it.
+  // The ledger need not read all of it.
   child.stdin!.on('error', () => {});
   child.stdin!.write(`{"jsonrpc":"2.0","id":99,"method":"ping","params":{"x":"${'x'.repeat(11 * 1024 * 1024)}"}}`);
   assert.deepEqual(await once(child, 'exit'), [0, null]);

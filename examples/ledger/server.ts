@@ -1,6 +1,6 @@
 /**
- * The stdio MCP server behind `reveille ledger`: play money to try the executor with, kept as carefully as real money
- * would be.
+ * The stdio MCP server behind `reveille ledger`: play money for trying the executor, with the same guarantees as real
+ * money.
  */
 import type { Readable, Writable } from 'node:stream';
 import { type CallToolResult, McpServer } from '@modelcontextprotocol/server';
@@ -12,7 +12,7 @@ import { toReveilleError, wireErrorOf } from '../../src/wire/errors.ts';
 import { shortText } from '../../src/wire/text.ts';
 import { type Book, openBook } from './book.ts';
 
-/** Stands in the URIs of the tools. */
+/** Part of the tools' URIs. */
 const LEDGER_VERSION = '0.1.0';
 
 const account = z.string().min(1).max(64).describe('the name of an account');
@@ -21,15 +21,14 @@ const currency = z
   .string()
   .regex(/^[A-Z]{3}$/)
   .describe('an ISO 4217 code: "EUR"');
-const keyOf = (what: string) =>
-  z.string().min(1).max(300).describe(`chosen by the caller, another one for each ${what}`);
+const keyOf = (what: string) => z.string().min(1).max(300).describe(`chosen by the caller, a new one for each ${what}`);
 
 const order = { from: account, to: account, amount, currency };
 const orderSchema = z.strictObject({ ...order, memo: shortText(200).optional().describe('a remark for both sides') });
 const transferSchema = orderSchema.extend({ idempotency_key: keyOf('transfer') });
 const exchangeOrderSchema = z.strictObject({
   ...order,
-  to: account.describe('the name of an account in the currency that is wanted'),
+  to: account.describe('the name of an account in the target currency'),
 });
 const exchangeSchema = exchangeOrderSchema.extend({ idempotency_key: keyOf('exchange') });
 
@@ -52,10 +51,10 @@ const exchanged = {
   rate: z.string(),
 };
 const exchangedSchema = z.object({ exchange_id: z.string(), ...exchanged, made_at: z.string() });
-const ROUNDED = 'What comes out is amount times rate, rounded down to the cent.';
+const ROUNDED = 'The result is amount times rate, rounded down to the cent.';
 
 export type LedgerOptions = {
-  /** Where `ledger.db` is kept. */
+  /** The folder of `ledger.db`. */
   dataDir: string;
   log: Logger;
   clock?: Clock;
@@ -64,7 +63,7 @@ export type LedgerOptions = {
 };
 
 function createServer(book: Book, log: Logger): McpServer {
-  /** What is wrong with an order is for its author to read; what is wrong with us is for the log as well. */
+  /** An error of the order goes to its author; an error of the ledger goes to the log as well. */
   const answer = (make: () => object): CallToolResult => {
     try {
       const made = make();
@@ -83,7 +82,7 @@ function createServer(book: Book, log: Logger): McpServer {
     'accounts',
     {
       title: 'Accounts',
-      description: 'What each account holds; all accounts, or those that are named.',
+      description: 'The balance of each account; of all accounts, or of the named ones.',
       inputSchema: z.strictObject({ accounts: z.array(account).min(1).max(100).optional() }),
       outputSchema: z.object({ accounts: balances }),
       annotations: { readOnlyHint: true, openWorldHint: false },
@@ -106,7 +105,7 @@ function createServer(book: Book, log: Logger): McpServer {
     'exchange',
     {
       title: 'Exchange',
-      description: `Exchanges money of one account for the currency of another, at the rate that the ledger has now. ${ROUNDED} With the same idempotency_key and the same arguments it is done once and at one rate, however often it is called.`,
+      description: `Exchanges money of one account for the currency of another, at the current rate of the ledger. ${ROUNDED} With the same idempotency_key and the same arguments it is done once and at one rate, however often it is called.`,
       inputSchema: exchangeSchema,
       outputSchema: exchangedSchema,
       annotations: { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false },
@@ -117,7 +116,7 @@ function createServer(book: Book, log: Logger): McpServer {
     'quote',
     {
       title: 'Quote',
-      description: `Says what an exchange would give at the rate that the ledger has now; moves nothing. ${ROUNDED}`,
+      description: `Shows the result of an exchange at the current rate of the ledger; moves nothing. ${ROUNDED}`,
       inputSchema: exchangeOrderSchema,
       outputSchema: z.object({ ...exchanged, before: balances, after: balances }),
       annotations: { readOnlyHint: true, openWorldHint: false },
@@ -128,7 +127,7 @@ function createServer(book: Book, log: Logger): McpServer {
     'simulate',
     {
       title: 'Simulate a transfer',
-      description: 'Checks a transfer and says what the accounts would hold after it; moves nothing.',
+      description: 'Checks a transfer and shows the balances after it; moves nothing.',
       inputSchema: orderSchema,
       outputSchema: z.object({ before: balances, after: balances }),
       annotations: { readOnlyHint: true, openWorldHint: false },
@@ -140,7 +139,7 @@ function createServer(book: Book, log: Logger): McpServer {
     {
       title: 'Status of a transfer or an exchange',
       description:
-        'Says whether the transfer or the exchange with this idempotency_key was made. A key that was never used is closed by the question: nothing can be made with it afterwards, so "not_done" stays true.',
+        'Shows whether the transfer or the exchange with this idempotency_key was made. The call closes an unused key: nothing can be made with it afterwards, so "not_done" stays true.',
       inputSchema: z.strictObject({ idempotency_key: keyOf('transfer') }),
       outputSchema: z.object({
         status: z.enum(['done', 'not_done']),
@@ -155,7 +154,7 @@ function createServer(book: Book, log: Logger): McpServer {
 }
 
 /**
- * Serves MCP on stdin and stdout until the client hangs up.
+ * Serves MCP on stdin and stdout until the client disconnects.
  *
  * @throws ReveilleError when the book cannot be opened
  */

@@ -109,7 +109,7 @@ class Comparison {
     const [was, is] = [asSchema(before.properties), asSchema(after.properties)];
     for (const [name, schema] of Object.entries(was)) {
       if (Object.hasOwn(is, name)) this.compare(`${path}/${name}`, asSchema(schema), asSchema(is[name]));
-      else this.#complain(`${path}/${name}`, 'is gone; a renamed member is one that is gone');
+      else this.#complain(`${path}/${name}`, 'is removed; a renamed member counts as removed');
     }
     const [neededBefore, neededNow] = [listOf(before.required), listOf(after.required)];
     if (this.#direction === 'input') {
@@ -117,7 +117,7 @@ class Comparison {
         if (!neededBefore.includes(name)) this.#complain(`${path}/${name}`, 'is required and was not');
     } else {
       for (const name of neededBefore)
-        if (!neededNow.includes(name)) this.#complain(`${path}/${name}`, 'was always there and is not any more');
+        if (!neededNow.includes(name)) this.#complain(`${path}/${name}`, 'was required and is optional now');
     }
     // Input either accepted unknown members or refused them; readers must never refuse new members.
     const [open, closed] = [before.additionalProperties !== false, after.additionalProperties === false];

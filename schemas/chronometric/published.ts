@@ -42,7 +42,7 @@ export function baseline(): readonly ToolSchema[] {
 }
 
 /**
- * Corrections within v0.1.x: values of our v0.1.0 that differed from the v0.1.0 of the sources
+ * Corrections within v0.1.x: values of this project's v0.1.0 that differed from the v0.1.0 of the sources
  * (docs/internals/decisions/0017-chronometric.md). There is no other exception.
  */
 export const CORRECTIONS: readonly string[] = DAYS.map(

@@ -20,7 +20,7 @@ function refused(read: () => unknown, ...parts: string[]): void {
   });
 }
 
-test('the payload comes back as the very text, whatever it holds', () => {
+test('the payload is returned as the same text, with any content', () => {
   for (const payload of [
     '{ "n" : 12345678901234567890 }',
     '1e400',
@@ -58,7 +58,7 @@ test('booleans that a model wrote as strings are read where the schema says bool
   refused(() => read('{"deep":"yes"}'), 'deep must be true or false (got "yes")');
 });
 
-test('strings that are no number literal are refused with what they are', () => {
+test('strings that are no number literal are refused with their text', () => {
   refused(
     () => readSet('{"kind":"once","wake_message":"x","delay_seconds":"ten"}'),
     'delay_seconds must be a number (got "ten")',
@@ -85,7 +85,7 @@ test('a number that would be rounded is refused outside the payload, as a number
   );
 });
 
-test('the last of several equal fields counts, also for its digits', () => {
+test('the last of several equal fields applies, also for its digits', () => {
   const fields = readSet('{"kind":"once","wake_message":"x","delay_seconds":12345678901234567890,"delay_seconds":60}');
   assert.equal(fields.delay_seconds, 60);
 });
@@ -107,7 +107,7 @@ test('wrong, missing and unknown fields are refused by name', () => {
   );
 });
 
-test('names that JavaScript objects have of themselves are fields like any other', () => {
+test("names of JavaScript's own object members are fields like any other", () => {
   refused(() => readSet('{"kind":"once","wake_message":"x","__proto__":{"delay_seconds":1}}'), '__proto__');
   refused(() => readSet('{"kind":"once","wake_message":"x","constructor":1}'), 'constructor');
   refused(() => readList('{"toString":1}'), 'toString');

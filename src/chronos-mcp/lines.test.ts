@@ -10,7 +10,7 @@ function cut(maxBytes: number, chunks: readonly Buffer[]): (string | null)[] {
   return seen;
 }
 
-test('lines come out whole, however the bytes are cut', () => {
+test('lines are complete for any split of the bytes', () => {
   fc.assert(
     fc.property(fc.array(fc.string({ unit: 'grapheme' })), fc.array(fc.nat({ max: 40 })), (texts, cuts) => {
       const lines = texts.map((text) => text.replaceAll('\n', ''));
@@ -25,12 +25,12 @@ test('lines come out whole, however the bytes are cut', () => {
   );
 });
 
-test('a line beyond the limit is reported once, and what follows is read', () => {
+test('a line beyond the limit is reported once, and the next lines are read', () => {
   const long = Buffer.alloc(25, 'x');
   assert.deepEqual(cut(10, [Buffer.from('a\n'), long, long, Buffer.from('yy\nb\n')]), ['a', null, 'b']);
   assert.deepEqual(cut(10, [Buffer.from(`${'x'.repeat(11)}\n${'y'.repeat(10)}\n`)]), [null, 'y'.repeat(10)]);
 });
 
-test('what follows the last line feed waits', () => {
+test('text after the last line feed waits', () => {
   assert.deepEqual(cut(10, [Buffer.from('a\nb')]), ['a']);
 });

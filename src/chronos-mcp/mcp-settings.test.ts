@@ -21,7 +21,7 @@ function refused(act: () => unknown, code: string, ...parts: RegExp[]): void {
   });
 }
 
-test('variables count before what a local reveille up left', () => {
+test('variables take precedence over the settings of a local reveille up', () => {
   assert.deepEqual(resolveMcpSettings(GIVEN, LOCAL), {
     url: 'https://chronos.example/base',
     token: 'given-token',
@@ -33,7 +33,7 @@ test('variables count before what a local reveille up left', () => {
   assert.deepEqual(resolveMcpSettings({ MATRIX_USER_ID: '' }, LOCAL), { ...LOCAL, timeoutMs: 30_000 });
 });
 
-test('what is neither set nor known here is named, with both remedies', () => {
+test('a setting without a value is named, with both remedies', () => {
   refused(
     () => resolveMcpSettings({}, {}),
     'unavailable',

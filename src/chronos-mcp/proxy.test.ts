@@ -8,7 +8,7 @@ import { readChronosTools, TOOLS_FILE } from './tools.ts';
 
 const CHRONOS = { MATRIX_CHRONOS_URL: 'http://127.0.0.1:9', MATRIX_CHRONOS_TOKEN: 'a-token' };
 
-/** What a call for this user is refused with, before chronosd is asked anything. */
+/** The refusal of a call for this user, before any request to chronosd. */
 async function refusal(settings: Settings, user: unknown) {
   const forward = createForwarder({ settings, localDefaults: () => ({}), clock: systemClock, log: silentLogger });
   const tool = readChronosTools(TOOLS_FILE).get('alarm_list')!;
@@ -27,7 +27,7 @@ test('a server of one user makes no call for another', async () => {
   for (const user of [undefined, 'alice']) assert.equal((await refusal(own, user)).code, 'not_found');
 });
 
-test('a server of several users wants to be told which, and takes no name that leads elsewhere', async () => {
+test('a server of several users requires a user, and refuses a name that leads elsewhere', async () => {
   const several = { ...CHRONOS, MATRIX_AGENT_KEYS: '/nowhere', MATRIX_USER_ID: 'alice' };
   for (const user of [undefined, '', 7, '../alice', 'a/b', 'a\u0000b', 'x'.repeat(65)]) {
     const { code, message } = await refusal(several, user);

@@ -54,7 +54,7 @@ function expectDifferences(file: string, ...says: RegExp[]): void {
   }
 }
 
-test('what ships agrees', () => {
+test('the shipped files agree', () => {
   const report = runSelftest({
     toolsFile: TOOLS_FILE,
     agentsDir: join(ROOT, 'agents'),
@@ -138,7 +138,7 @@ test('both spellings of env agree; a literal in it is named without its value', 
   }
 });
 
-test('a manifest without chronos and a skill without chronos are passed over', () => {
+test('a manifest without chronos and a skill without chronos are skipped', () => {
   editManifest((manifest) => {
     manifest.servers = [{ alias: 'other', command: 'other-server', tools: [{ name: 'x' }] }];
   });
@@ -185,7 +185,7 @@ test('several blocks of a skill count together, and one without an end is a diff
   expectDifferences(skill, /no end/);
 });
 
-test('a tools file that drifted is named, and the others are compared with it', () => {
+test('a tools file with differences is named, and the others are compared with it', () => {
   edit('chronos-tools.json', (text) => {
     const file = JSON.parse(text);
     file.tools[2].name = 'alarm_snooze';
@@ -226,7 +226,7 @@ test('every file that is missing or malformed is a difference of its own', () =>
   assert.match(differences[2]!, /servers\.0\.transport/);
 });
 
-test('the lock beside a manifest is not taken for one', () => {
+test('the lock beside a manifest is not read as a manifest', () => {
   writeFileSync(join(folder, 'agents', 'neo.lock.json'), '{"lock_version": 1, "servers": {}}');
   assert.deepEqual(run().differences, []);
 });

@@ -20,7 +20,7 @@ type JsonSchema = {
   additionalProperties?: unknown;
 };
 
-/** A schema without the words for readers. */
+/** A schema without its descriptions. */
 function shapeOf({ properties, required = [], additionalProperties }: JsonSchema) {
   const fields = Object.entries(properties).map(([name, { description: _, ...rest }]) => [name, rest] as const);
   return { fields: Object.fromEntries(fields), required: required.toSorted(), additionalProperties };
@@ -41,22 +41,22 @@ test('the fields of alarm_set, their types, bounds and which are required agree 
   assert.deepEqual(shapeOf(tools.get('alarm_set')!.inputSchema as unknown as JsonSchema), wire);
 });
 
-test('the fields of alarm_list and alarm_cancel agree with what is checked', () => {
+test('the fields of alarm_list and alarm_cancel match the checks', () => {
   const shape = (name: string) => shapeOf(tools.get(name)!.inputSchema as unknown as JsonSchema);
   assert.deepEqual(shape('alarm_list'), wireShape(alarmListArguments));
   assert.deepEqual(shape('alarm_cancel'), wireShape(alarmCancelArguments));
-  // Searching and what rings next are for people, who have more alarms before their eyes than an agent.
+  // Search and upcoming alarms are for people, who have more alarms on a screen than an agent.
   const { text, sort, until, ...query } = alarmListQuerySchema.shape;
   assert.deepEqual(Object.keys(alarmListArguments.shape).sort(), Object.keys(query).sort());
 });
 
-test('limits of bytes are told in the descriptions', () => {
+test('the descriptions contain the byte limits', () => {
   const { wake_message, payload } = tools.get('alarm_set')!.inputSchema.properties;
   assert.match(wake_message!.description!, new RegExp(String(WAKE_MESSAGE_MAX_BYTES)));
   assert.match(payload!.description!, new RegExp(String(PAYLOAD_MAX_BYTES)));
 });
 
-test('every tool and every field is described, and no schema uses what model APIs refuse at the top', () => {
+test('every tool and every field is described, and no schema uses features that model APIs refuse at the top', () => {
   for (const tool of tools.values()) {
     assert.ok(tool.description.length > 80, tool.name);
     for (const [name, { description }] of Object.entries(tool.inputSchema.properties)) {
@@ -74,7 +74,7 @@ test('output schemas accept failures too, because some clients check those as we
   }
 });
 
-test('definitions that are malformed or of other tools are refused with the name of the file', () => {
+test('malformed definitions, or definitions of other tools, are refused with the name of the file', () => {
   const file = join(folder, 'tools.json');
   const [set, list, cancel] = [...tools.values()];
   const cases: [contents: string, says: RegExp][] = [

@@ -1,4 +1,4 @@
-/** What programs import, against real daemons. */
+/** The modules that programs import, against real daemons. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ before(async () => {
 });
 after(() => owner.end());
 
-test('the clients of this machine find its daemons and speak as its agent', async () => {
+test('the clients of this machine find its daemons and act as its agent', async () => {
   const { chronos, router } = await localClients({ REVEILLE_HOME: installation.home.path });
   const { id } = await chronos.createAlarm({
     ...{ kind: 'once', delay_seconds: 600, wake_message: 'look', conversation_id: 'builds' },
@@ -33,7 +33,7 @@ test('the clients of this machine find its daemons and speak as its agent', asyn
   assert.deepEqual(await router.list(), []);
 });
 
-test('where nothing was set up, the clients say what to do', async (t) => {
+test('without a setup, the clients print the remedy', async (t) => {
   await assert.rejects(localClients({ REVEILLE_HOME: temporaryFolder(t) }), (error: unknown) => {
     assert.ok(error instanceof ReveilleError);
     assert.match(error.message, /reveille up/);
@@ -41,7 +41,7 @@ test('where nothing was set up, the clients say what to do', async (t) => {
   });
 });
 
-test('the AI SDK takes the tools as they are: a model that calls alarm_set has set an alarm', async () => {
+test('the AI SDK accepts the tools unchanged: a model that calls alarm_set has set an alarm', async () => {
   const input = { kind: 'once', delay_seconds: 600, wake_message: 'Grüße', conversation_id: 'c' };
   const call = { type: 'tool-call', toolCallId: '1', toolName: 'alarm_set', input: JSON.stringify(input) } as const;
   const usage = {
@@ -58,14 +58,14 @@ test('the AI SDK takes the tools as they are: a model that calls alarm_set has s
   assert.equal(text, 'done');
   const { id } = steps[0]!.toolResults[0]!.output as { id: string };
   assert.equal((await installation.client.getAlarm(id)).wake_message, 'Grüße');
-  // The model was told of the same arguments that MCP clients are told of.
+  // The model gets the same arguments that MCP clients get.
   const given = model.doGenerateCalls[0]!.tools!.map((tool) => [tool.name, 'inputSchema' in tool && tool.inputSchema]);
   const listed = JSON.parse(readFileSync(join(import.meta.dirname, '../chronos-mcp/chronos-tools.json'), 'utf8'));
   const expected = listed.tools.map((tool: { name: string; inputSchema: object }) => [tool.name, tool.inputSchema]);
   assert.deepEqual(given, expected);
 });
 
-test('a call of a tool that chronosd refuses is an error that says why', async () => {
+test('a tool call that chronosd refuses is an error with the reason', async () => {
   const { alarm_set, alarm_cancel } = alarmTools({ home: installation.home.path });
   await assert.rejects(alarm_set.execute({ kind: 'once', delay_seconds: -5 }), /delay_seconds/);
   const missing = alarm_cancel.execute({ alarm_id: '01a206a3-09b9-75e1-9cfa-bb6341bc3a57' });
@@ -80,7 +80,7 @@ test('an MCP server of the package is this Node and its own program', () => {
   assert.match(VERSION, /^\d+\.\d+\.\d+/);
 });
 
-test('the verifier says of every vector what the specification says', async () => {
+test('the verifier gives the verdict of the specification for every vector', async () => {
   const folder = join(import.meta.dirname, '../../test/contract/receipt-vectors');
   const lines = ['valid', 'broken'].flatMap((name) =>
     readFileSync(join(folder, `${name}.jsonl`), 'utf8')

@@ -35,7 +35,7 @@ function bench(t: TestContext, dir = temporaryFolder(t)) {
   return { clock, store, links, tokenFor, dir };
 }
 
-test('a link says which answer to which call it is for, looking changes nothing, and using it works once', (t) => {
+test('a link names its answer and its call, opening it changes nothing, and using it works once', (t) => {
   const { links, tokenFor } = bench(t);
   const question = questionOf(1);
   const token = tokenFor(question, true);
@@ -49,7 +49,7 @@ test('a link says which answer to which call it is for, looking changes nothing,
   assert.deepEqual(links.read(token), { ok: false, why: 'used' });
 });
 
-test('one answer uses up the other link of the question, also after a restart; a question asked anew has its own', (t) => {
+test('one answer invalidates the other link of the question, also after a restart; a question asked anew has new links', (t) => {
   const first = bench(t);
   const question = questionOf(1);
   const [yes, no] = [first.tokenFor(question, true), first.tokenFor(question, false)];
@@ -60,7 +60,7 @@ test('one answer uses up the other link of the question, also after a restart; a
   assert.equal(second.links.use(second.tokenFor(anew, true), [gateOf(anew)]).ok, true);
 });
 
-test('a link is refused when its minutes are over, its question is over, or another call waits in its place', (t) => {
+test('a link is refused after its minutes, after the end of its question, or when another call waits in its place', (t) => {
   const { clock, links, tokenFor } = bench(t);
   const question = questionOf(1);
   const token = tokenFor(question, true);
@@ -76,7 +76,7 @@ test('a link is refused when its minutes are over, its question is over, or anot
   assert.deepEqual(links.read(short), { ok: false, why: 'expired' });
 });
 
-test('five wrong passphrases lock both links of a question for good, also after a restart', (t) => {
+test('five wrong passphrases lock both links of a question permanently, also after a restart', (t) => {
   const first = bench(t);
   const question = questionOf(1);
   const [yes, no] = [first.tokenFor(question, true), first.tokenFor(question, false)];
@@ -98,7 +98,7 @@ test('five wrong passphrases lock both links of a question for good, also after 
   assert.equal(second.links.use(second.tokenFor(other, true), [gateOf(other)]).ok, true);
 });
 
-test('of 10,000 forged or replayed links none is accepted', (t) => {
+test('none of 10,000 forged or replayed links is accepted', (t) => {
   const { links, tokenFor } = bench(t);
   const pick = diceOf(t);
   const genuine = Array.from({ length: 20 }, (_, n) => questionOf(n + 1));
@@ -107,7 +107,7 @@ test('of 10,000 forged or replayed links none is accepted', (t) => {
     assert.equal(links.use(token, [gateOf(question)]).ok, true);
     return token;
   });
-  // Questions whose links nobody has opened: these are what an attacker wants to get through.
+  // Questions with unopened links: an attacker's goal.
   const open = Array.from({ length: 20 }, (_, n) => questionOf(n + 100));
   const denials = open.map((question) => tokenFor(question, false));
   const gates = [...genuine, ...open].map(gateOf);

@@ -22,7 +22,7 @@ const fireOf = (more: Partial<FireView> = {}): FireView => ({
 const told = (alarm: AlarmView, ...fires: FireView[]) =>
   alarmNews(alarm, fires).map(({ kinds, title, text }) => [kinds.join(), title, text]);
 
-test('a ring, its reply, its failure and what it stood in for are told, each for who wants to know', () => {
+test('a fire, its reply, its failure and its replaced occurrences are notified, each to its subscribers', () => {
   const turn = { turn_id: 't', conversation_id: 'c', finished_at: at(9) };
   assert.deepEqual(told(alarmOf(), fireOf({ turn: { ...turn, ok: true, reply: 'It is green.' } })), [
     ['rings', 'Rang: build', '12 ms late\nLook at the build.'],
@@ -40,7 +40,7 @@ test('a ring, its reply, its failure and what it stood in for are told, each for
   ]);
 });
 
-test('a wake that fails is told once, when trying again has not helped or it was given up', () => {
+test('a failing wake is notified once, after the retries or when it is given up', () => {
   const attempts = (count: number) =>
     Array.from({ length: count }, (_, n) =>
       fireOf({ attempt: count - n, outcome: 'failed', error: 'the router answered 503' }),
@@ -53,7 +53,7 @@ test('a wake that fails is told once, when trying again has not helped or it was
   assert.match(text!, /^the router answered 503\nIt was abandoned; see: reveille alarm show a-1$/);
 });
 
-test('what an agent or a server wrote is shown with nothing hidden in it, and within its bounds', () => {
+test('text of an agent or a server is shown with nothing hidden in it, and within its bounds', () => {
   const label = 'pay\u202ebob\u0007\nApprove? no';
   const [ring] = alarmNews(alarmOf({ label, wake_message: `\u200b${'x'.repeat(70_000)}` }), [fireOf()]);
   assert.equal(ring!.title, 'Rang: pay\\u{202e}bob\\u{7} Approve? no');
@@ -65,7 +65,7 @@ const intentOf = (more: Partial<IntentView>): IntentView => ({
   ...{ intent_id: 'i-1', created_at: at(0), origin: 'person', prose: 'Pay bob', nodes: [], status: 'failed', ...more },
 });
 
-test('a question names the very call, and asked anew it is news; a task that failed is told, one that was denied is not', () => {
+test('a question names the exact call, and asked anew it is a new notification; a failed task is notified, a denied one is not', () => {
   const gate = {
     ...{ node_id: 'pay', question: 'alice 5.00 EUR', displayed_sha256: 'b'.repeat(64), expires_at: at(600) },
     call: { tool: 'ledger/transfer', args: {}, call_sha256: 'a'.repeat(64) },
@@ -81,7 +81,7 @@ test('a question names the very call, and asked anew it is news; a task that fai
   assert.equal(taskNews(intentOf({ status: 'denied' })), undefined);
 });
 
-test('the feed reads an alarm again when it changes or its turn goes on, and nothing before it began', async () => {
+test('the feed reads an alarm again when it changes or its turn continues, and nothing before its start', async () => {
   const clock = new ManualClock(START + 1000);
   let alarms = [alarmOf({ fire_count: 1, last_fired_at: at(0) }), alarmOf({ id: 'a-2', last_fired_at: at(-200_000) })];
   let fires = [fireOf()];
@@ -100,7 +100,7 @@ test('the feed reads an alarm again when it changes or its turn goes on, and not
     return news.map(({ title }) => title);
   };
   assert.deepEqual(await look(), ['Rang: build']);
-  // The turn may end any moment; after a while it is looked at less often.
+  // The turn may end any moment; after a while it is polled less often.
   assert.deepEqual([await look(), asked], [['Rang: build'], ['a-1', 'a-1']]);
   clock.jump(600_000);
   await look();
@@ -112,7 +112,7 @@ test('the feed reads an alarm again when it changes or its turn goes on, and not
   await clock.advance(7_200_000);
   assert.deepEqual([await look(), asked.length], [[], 4]);
   alarms = [alarmOf({ fire_count: 2, last_fired_at: at(9000) })];
-  // An attempt of long ago stands in the ledger as well: that it was told may be forgotten by now.
+  // The ledger also has an old attempt: the record of its notification may be deleted by now.
   const latest = { started_at: at(9000), accepted_at: at(9000), finished_at: at(9001) };
   const before = { started_at: at(-9000), accepted_at: at(-9000), finished_at: at(-8999) };
   fires = [fireOf({ fire_id: 'a-1@2', ...latest }), fireOf({ fire_id: 'a-1@1', ...before })];

@@ -52,7 +52,7 @@ const question = {
   expires_at: '2026-11-24T00:00:00Z',
 };
 
-test('what is found again is told once, also by another process, and each channel gets what it is told of', async (t) => {
+test('a repeated event is notified once, also by another process, and each channel gets its own events', async (t) => {
   const { store, dir, add, find, tellAll } = bench(t);
   add();
   add({ name: 'desk', told: ['failures'] });
@@ -68,7 +68,7 @@ test('what is found again is told once, also by another process, and each channe
   assert.equal(statSync(join(dir, 'notify.db')).mode & 0o777, 0o600);
 });
 
-test('quiet hours hold back all but questions, and what they held comes as one summary at their end', async (t) => {
+test('quiet hours defer all notifications but questions, and deferred ones arrive as one summary at their end', async (t) => {
   const { clock, store, add, find, tellAll, titles, outgoing } = bench(t);
   const { id } = add({ quiet: QUIET });
   find(newsOf('first'), newsOf('Approve?', { kinds: ['approvals'], question }));
@@ -78,7 +78,7 @@ test('quiet hours hold back all but questions, and what they held comes as one s
   await tellAll();
   assert.equal(store.waiting(id), 2);
   assert.equal(outgoing.nextDue(), Date.parse('2026-11-23T06:00:00Z'));
-  // A notifier that ends looks at what waits once more; that does not end quiet hours.
+  // A notifier that ends checks the waiting ones once more; that does not end quiet hours.
   assert.deepEqual(outgoing.due(Number.POSITIVE_INFINITY, 10), []);
   clock.jump(7 * HOUR);
   assert.deepEqual(await tellAll(), ['2 events\nSun 22 Nov 23:00  first\nMon 23 Nov 00:00  second']);
@@ -86,7 +86,7 @@ test('quiet hours hold back all but questions, and what they held comes as one s
   assert.equal(outgoing.nextDue(), undefined);
 });
 
-test('a single one that was held comes as itself, and a question that was held is never part of a summary', async (t) => {
+test('a single deferred one arrives as itself, and a deferred question is never part of a summary', async (t) => {
   const { clock, add, find, tellAll } = bench(t);
   add({ quiet: QUIET, quietAll: true });
   find(newsOf('alone'), newsOf('Approve?', { kinds: ['approvals'], question }));
@@ -95,7 +95,7 @@ test('a single one that was held comes as itself, and a question that was held i
   assert.deepEqual((await tellAll()).sort(), ['Approve?\nwords', 'alone\nwords']);
 });
 
-test('what is found long after it happened comes as one summary, and so does a flood', async (t) => {
+test('late events arrive as one summary, and so does a flood', async (t) => {
   const { clock, store, add, find, tellAll } = bench(t);
   const { id } = add();
   clock.jump(HOUR);
@@ -113,7 +113,7 @@ test('what is found long after it happened comes as one summary, and so does a f
   assert.match((await tellAll()).join(), /^30 events/);
 });
 
-test('a channel that fails keeps no other waiting, and its list says what is wrong', async (t) => {
+test('a failing channel delays no other, and its list names the error', async (t) => {
   const { clock, store, add, find, outgoing } = bench(t);
   add();
   add({ name: 'desk' });
@@ -139,7 +139,7 @@ test('a channel that fails keeps no other waiting, and its list says what is wro
   assert.equal(store.channel('ada', 'desk').lastError, undefined);
 });
 
-test('a channel that is removed takes along what was on the way to it; a paused one is not written for', (t) => {
+test('a removed channel removes its queued notifications; a paused one gets none', (t) => {
   const { store, add, find, outgoing, clock } = bench(t);
   const phone = add();
   const desk = add({ name: 'desk' });

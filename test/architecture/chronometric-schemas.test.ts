@@ -12,12 +12,12 @@ import {
 } from '../../schemas/chronometric/published.ts';
 import { CHRONOMETRIC_TOOL_VERSIONS } from '../../src/wire/chronometric-vocabulary.ts';
 
-test('the tools of chronometric have only grown since v0.1.0 was published, but for what the sources had said', () => {
+test('the tools of chronometric have only additive changes since v0.1.0, except corrections from the sources', () => {
   assert.deepEqual(breaksSince(baseline(), toolSchemas()), []);
-  assert.deepEqual(changesSince(baseline(), toolSchemas()), CORRECTIONS, 'each exception is one that is needed');
+  assert.deepEqual(changesSince(baseline(), toolSchemas()), CORRECTIONS, 'each exception is needed');
 });
 
-test('a pattern that was written in another way accepts the same text', () => {
+test('a rewritten pattern accepts the same text', () => {
   const parts = ['', '0', '7', '12', '12H', 'H', '3M', 'M', '5S', 'S', '1.5S', '-1S', ' ', 'P', 'PT'];
   const ends = parts.flatMap((one) => parts.flatMap((two) => parts.map((three) => `${one}${two}${three}`)));
   const texts = ends.flatMap((end) => [`PT${end}`, `P${end}`, `PT${end}\n`, end]);
@@ -28,7 +28,7 @@ test('a pattern that was written in another way accepts the same text', () => {
   }
 });
 
-test('each tool has a version of its own, which changes when what it takes or answers does', () => {
+test('each tool has its own version, which changes with its input or output', () => {
   const known = toolVersions(
     {},
     baseline().map((each) => ({ ...each })),
@@ -49,7 +49,7 @@ test('each tool has a version of its own, which changes when what it takes or an
   assert.deepEqual(toolVersions(knownToolVersions(), reworded), knownToolVersions());
 });
 
-test('each schema has an identity of its own in the line of v0.1.0, a title and a description', () => {
+test('each schema has its own identity in the line of v0.1.0, a title and a description', () => {
   const schemas = toolSchemas().map(({ schema }) => schema);
   assert.equal(schemas.length, 10);
   assert.equal(new Set(schemas.map(({ $id }) => $id)).size, 10);
@@ -59,12 +59,12 @@ test('each schema has an identity of its own in the line of v0.1.0, a title and 
   }
 });
 
-test('an identity that changes is a break', () => {
+test('a changed identity is a breaking change', () => {
   const moved = toolSchemas().map((each) => ({ ...each, schema: { ...each.schema, $id: 'urn:elsewhere' } }));
   assert.equal(breaksSince(baseline(), moved).length, 10);
 });
 
-test('a tool that is taken away is a break, and one that is added is none', () => {
+test('a removed tool is a breaking change, and an added tool is not', () => {
   const now = toolSchemas();
   assert.deepEqual(breaksSince(now, now.slice(2)), [
     'get_time_context.input: is gone',
@@ -90,7 +90,7 @@ const THING: Schema = {
 type Loose = Record<string, any>;
 type Change = (thing: Loose) => void;
 
-/** What the checker says of a change, by direction. */
+/** The checker's result for a change, by direction. */
 function judged(change: Change): Record<Direction, boolean> {
   const after = structuredClone(THING) as Loose;
   change(after);
@@ -105,10 +105,14 @@ const ANSWERS_ONLY = { input: false, output: true };
 
 const CHANGES: readonly [string, Record<Direction, boolean>, Change][] = [
   ['nothing', NEITHER, () => {}],
-  ['other words', NEITHER, (thing) => Object.assign(thing.properties.text, { description: 'new', title: 'new' })],
+  [
+    'other descriptions',
+    NEITHER,
+    (thing) => Object.assign(thing.properties.text, { description: 'new', title: 'new' }),
+  ],
   ['a new optional member', NEITHER, (thing) => Object.assign(thing.properties, { more: { type: 'string' } })],
   ['a new enum value', NEITHER, ({ properties }) => properties.kind.enum.push('three')],
-  ['a member that is gone', BOTH, ({ properties }) => delete properties.list],
+  ['a removed member', BOTH, ({ properties }) => delete properties.list],
   [
     'a renamed member',
     BOTH,
@@ -118,8 +122,8 @@ const CHANGES: readonly [string, Record<Direction, boolean>, Change][] = [
     },
   ],
   ['a member of another type', BOTH, ({ properties }) => Object.assign(properties.text, { type: 'number' })],
-  ['an enum value that is gone', BOTH, ({ properties }) => properties.kind.enum.pop()],
-  ['an enum that is no enum any more', BOTH, ({ properties }) => delete properties.kind.enum],
+  ['a removed enum value', BOTH, ({ properties }) => properties.kind.enum.pop()],
+  ['a removed enum', BOTH, ({ properties }) => delete properties.kind.enum],
   ['text that becomes an enum', BOTH, ({ properties }) => Object.assign(properties.text, { enum: ['a'] })],
   ['a member that becomes required', ARGUMENTS_ONLY, ({ required }) => required.push('list')],
   [
@@ -133,13 +137,13 @@ const CHANGES: readonly [string, Record<Direction, boolean>, Change][] = [
   ['a member that becomes optional', ANSWERS_ONLY, ({ required }) => required.pop()],
   ['a longer text', ANSWERS_ONLY, ({ properties }) => Object.assign(properties.text, { maxLength: 20 })],
   ['a shorter text', ARGUMENTS_ONLY, ({ properties }) => Object.assign(properties.text, { maxLength: 5 })],
-  ['a bound that is gone', ANSWERS_ONLY, ({ properties }) => delete properties.text.minLength],
-  ['a bound that is new', ARGUMENTS_ONLY, ({ properties }) => Object.assign(properties.shape, { minLength: 2 })],
+  ['a removed bound', ANSWERS_ONLY, ({ properties }) => delete properties.text.minLength],
+  ['a new bound', ARGUMENTS_ONLY, ({ properties }) => Object.assign(properties.shape, { minLength: 2 })],
   ['another pattern', BOTH, ({ properties }) => Object.assign(properties.shape, { pattern: '^b' })],
-  ['a pattern that is new', ARGUMENTS_ONLY, ({ properties }) => Object.assign(properties.text, { pattern: '^a' })],
-  ['a pattern that is gone', ANSWERS_ONLY, ({ properties }) => delete properties.shape.pattern],
-  ['null where there was none', BOTH, ({ properties }) => Object.assign(properties.text, { type: ['string', 'null'] })],
-  ['no null where there was one', BOTH, ({ properties }) => properties.maybe.anyOf.pop()],
+  ['a new pattern', ARGUMENTS_ONLY, ({ properties }) => Object.assign(properties.text, { pattern: '^a' })],
+  ['a removed pattern', ANSWERS_ONLY, ({ properties }) => delete properties.shape.pattern],
+  ['an added null', BOTH, ({ properties }) => Object.assign(properties.text, { type: ['string', 'null'] })],
+  ['a removed null', BOTH, ({ properties }) => properties.maybe.anyOf.pop()],
   ['one more alternative', ANSWERS_ONLY, ({ properties }) => properties.maybe.anyOf.push({ type: 'number' })],
   [
     'a change inside an alternative',
@@ -147,11 +151,11 @@ const CHANGES: readonly [string, Record<Direction, boolean>, Change][] = [
     ({ properties }) => Object.assign(properties.maybe.anyOf[0], { maxLength: 2 }),
   ],
   ['a change inside a list', ARGUMENTS_ONLY, ({ properties }) => Object.assign(properties.list.items, { minimum: 1 })],
-  ['unknown members that are refused', BOTH, (thing) => Object.assign(thing, { additionalProperties: false })],
-  ['a keyword that it does not know', BOTH, (thing) => Object.assign(thing, { patternProperties: {} })],
+  ['refused unknown members', BOTH, (thing) => Object.assign(thing, { additionalProperties: false })],
+  ['an unknown keyword', BOTH, (thing) => Object.assign(thing, { patternProperties: {} })],
 ];
 
-describe('what v0.1.x may not do is found', () => {
+describe('changes that v0.1.x does not allow are found', () => {
   for (const [what, expected, change] of CHANGES) {
     test(what, () => assert.deepEqual(judged(change), expected));
   }

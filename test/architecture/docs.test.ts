@@ -10,7 +10,7 @@ import { buildProgram } from '../../src/cli/tree/program.ts';
 const ROOT = join(import.meta.dirname, '..', '..');
 const PAGES = globSync(['*.md', '{docs,examples,clients,test,deploy,integrations}/**/*.md'], { cwd: ROOT }).toSorted();
 
-/** Pages that a program writes, and the benchmarks, which it writes in part. */
+/** Generated pages, and the benchmarks, which are generated in part. */
 const GENERATED = /^docs\/(?:reference\/(?:routes|settings|errors\/.*)|internals\/(?:benchmarks|decisions\/.*))\.md$/;
 const WRITTEN = PAGES.filter((name) => /^(?:docs\/.*|README)\.md$/.test(name) && !GENERATED.test(name));
 const WORDS_MAX = 30_000;
@@ -34,8 +34,8 @@ test('no link is broken', () => {
 
 test(`docs/ has at most ${WORDS_MAX} words without generated pages and decisions, README.md ${README_WORDS_MAX}`, () => {
   const docs = WRITTEN.filter((name) => name.startsWith('docs/'));
-  const words = docs.reduce((sum, name) => sum + wordCount(name), 0);
-  assert.ok(words <= WORDS_MAX, `${words} words`);
+  const args = docs.reduce((sum, name) => sum + wordCount(name), 0);
+  assert.ok(args <= WORDS_MAX, `${args} words`);
   assert.ok(wordCount('README.md') <= README_WORDS_MAX, `${wordCount('README.md')} words`);
 });
 
@@ -50,19 +50,22 @@ test(`prose wraps at ${COLUMNS} columns; tables, code and single links may be lo
   assert.deepEqual(long, []);
 });
 
-/** The words of a shell's line as far as they matter here: quoted ones are one, and what others do with it is left out. */
+/**
+ * The arguments of a shell line, as far as this test needs them: a quoted argument is one, and parts for other programs
+ * are omitted.
+ */
 function wordsOf(line: string): string[] {
-  const words = line.match(/"[^"]*"|'[^']*'|\$\([^)]*\)|[^\s"']+/g) ?? [];
-  const end = words.findIndex((word) => /^(?:\||&&|;|>|>>|<|#.*)$/.test(word));
-  return end === -1 ? words : words.slice(0, end);
+  const args = line.match(/"[^"]*"|'[^']*'|\$\([^)]*\)|[^\s"']+/g) ?? [];
+  const end = args.findIndex((word) => /^(?:\||&&|;|>|>>|<|#.*)$/.test(word));
+  return end === -1 ? args : args.slice(0, end);
 }
 
 /** The commands in the examples of a page: `reveille …` at the beginning of a line, alone or through npx. */
 function commandsOn(name: string): { line: string; words: string[] }[] {
   const text = readFileSync(join(ROOT, name), 'utf8');
-  const inline = [...text.matchAll(/(?<!`)`(?:npx )?reveille ([a-z][^`\n|…]*)`/g)].map(([line, words]) => ({
+  const inline = [...text.matchAll(/(?<!`)`(?:npx )?reveille ([a-z][^`\n|…]*)`/g)].map(([line, args]) => ({
     line,
-    words: wordsOf(words!),
+    words: wordsOf(args!),
   }));
   const blocks = [...text.matchAll(/^ *```(?:sh|bash|shell|console)?\n([\s\S]*?)^ *```/gm)].flatMap(([, block]) =>
     block!
@@ -76,35 +79,35 @@ function commandsOn(name: string): { line: string; words: string[] }[] {
   return [...inline, ...blocks];
 }
 
-function faultOf(program: OutlineCommand, words: readonly string[]): string | undefined {
+function faultOf(program: OutlineCommand, args: readonly string[]): string | undefined {
   let command = program;
   let at = 0;
-  for (; at < words.length; at++) {
-    const below = command.commands.find(({ words: path }) => path.at(-1) === words[at]);
+  for (; at < args.length; at++) {
+    const below = command.commands.find(({ words: path }) => path.at(-1) === args[at]);
     if (!below) break;
     command = below;
   }
-  if (command === program && !words[0]?.startsWith('-')) return `there is no command "${words[0]}"`;
+  if (command === program && !args[0]?.startsWith('-')) return `there is no command "${args[0]}"`;
   if (
     command.commands.length > 0 &&
-    words[at] !== undefined &&
-    !words[at]!.startsWith('-') &&
+    args[at] !== undefined &&
+    !args[at]!.startsWith('-') &&
     command.values.length === 0
   )
-    return `"${command.words.join(' ')}" has no command "${words[at]}"`;
-  // What stands behind "--" belongs to another program.
-  const own = words.slice(at, words.includes('--') ? words.indexOf('--') : undefined);
+    return `"${command.words.join(' ')}" has no command "${args[at]}"`;
+  // Arguments after "--" belong to another program.
+  const own = args.slice(at, args.includes('--') ? args.indexOf('--') : undefined);
   const known = new Set([...program.options, ...command.options].flatMap(({ names }) => names).concat('--help', '-h'));
   const unknown = own.filter((word) => /^--?[a-z]/.test(word)).find((word) => !known.has(word.split('=')[0]!));
   return unknown && `"${command.words.join(' ')}" has no ${unknown}`;
 }
 
-test('the commands that are shown exist, with the flags that are shown', async () => {
+test('the commands in the pages exist, with their flags', async () => {
   const program = await outlineOf(buildProgram(process));
   assert.ok(everyCommand(program).length > 50);
-  // Decisions and changes tell of what was.
+  // Decisions and the changelog describe earlier versions.
   const shown = PAGES.filter((name) => !/^CHANGELOG|decisions\//.test(name)).flatMap((name) =>
-    commandsOn(name).map(({ line, words }) => ({ name, line, fault: faultOf(program, words) })),
+    commandsOn(name).map(({ line, words: args }) => ({ name, line, fault: faultOf(program, args) })),
   );
   assert.ok(shown.length > 100, `${shown.length} commands`);
   assert.deepEqual(
@@ -113,7 +116,7 @@ test('the commands that are shown exist, with the flags that are shown', async (
   );
 });
 
-test('the ids in examples are as long as lists print them: 8 characters are the same for a minute', () => {
+test('the ids in examples are as long as in lists: the first 8 characters are the same for a minute', () => {
   const short = PAGES.filter((name) => name !== 'CHANGELOG.md').flatMap((name) =>
     [...readFileSync(join(ROOT, name), 'utf8').matchAll(/reveille [a-z ]+(01[0-9a-f]{6})(?![0-9a-f-])/g)].map(
       ([line]) => `${name}: ${line}`,

@@ -1,8 +1,8 @@
-/** Who may import whom: the layers of ARCHITECTURE.md, and the reader that holds sources against them. */
+/** The import rules: the layers of ARCHITECTURE.md, and the reader that checks sources against them. */
 import { existsSync, globSync, readFileSync, realpathSync } from 'node:fs';
 import { dirname, join, relative, resolve, sep } from 'node:path';
 
-/** Systems stand beside each other above `wire` and `kit`, and see of each other the typed client at most. */
+/** The systems are above `wire` and `kit`. A system may import at most the typed client of another system. */
 const SYSTEMS = [
   'chronos',
   'chronos-mcp',
@@ -15,7 +15,7 @@ const SYSTEMS = [
   'notify',
 ];
 
-/** Kits that every folder above `wire` may use; other arrows between kits are named. */
+/** Kits that every folder above `wire` may use; other imports between kits are listed. */
 const LEAVES = ['kit/clock', 'kit/log'];
 const KIT_ARROWS: Readonly<Record<string, readonly string[]>> = {
   'kit/clock': [],
@@ -37,7 +37,7 @@ const KIT_ARROWS: Readonly<Record<string, readonly string[]>> = {
 const DOMAIN = ['wire', 'chronos/alarm'];
 const STORE_PORT = 'chronos/store/store.ts';
 
-/** The rooms of chronos: the domain knows nothing, and only the daemon knows the implementations. */
+/** The layers of chronos: the domain imports no other layer, and only the daemon imports the implementations. */
 const INSIDE_CHRONOS: Readonly<Record<string, readonly string[]>> = {
   'chronos/alarm': ['wire'],
   'chronos/store': DOMAIN,
@@ -62,42 +62,42 @@ const INSIDE_CHRONOS: Readonly<Record<string, readonly string[]>> = {
 const clientOf = (system: string) => `${system}/client.ts`;
 
 /**
- * For each folder below `src`, what it may import besides itself and the leaves. The most specific entry counts, for
- * the importer as for the imported.
+ * For each folder below `src`, its allowed imports besides itself and the leaves. The most specific entry applies, for
+ * the importer and for the imported file.
  */
 const IMPORT_TABLE: Readonly<Record<string, readonly string[]>> = {
   wire: [],
   ...Object.fromEntries(Object.entries(KIT_ARROWS).map(([kit, others]) => [kit, ['wire', ...others]])),
   ...Object.fromEntries(SYSTEMS.map((system) => [system, ['wire', 'kit', ...SYSTEMS.map(clientOf)]])),
   ...INSIDE_CHRONOS,
-  // The page speaks to the systems through their clients, and to the rest of the house through what it is given.
+  // The page calls the systems through their clients, and the other parts through its parameters.
   console: ['wire', 'kit', ...SYSTEMS.map(clientOf)],
   cli: ['wire', 'kit', 'console', ...SYSTEMS],
-  // What programs import of the package: clients, the verifier and tools, for what stands on this machine as the commands find it.
+  // The package's exports for programs: clients, the verifier and tools for this machine as the commands find it.
   exports: [
     ...['wire', 'kit', ...SYSTEMS.map(clientOf), 'chronos-mcp', 'executor/receipt'],
     ...['cli/access', 'cli/home', 'cli/context.ts'],
   ],
 };
 
-/** What stands against the layers, and why it may. */
+/** Exceptions from the layers, each with its reason. */
 const EXCEPTIONS: readonly { readonly from: string; readonly to: string; readonly why: string }[] = [
   { from: 'neo', to: 'mcp-host', why: 'a library: it runs the servers of an agent inside the process of the agent' },
   { from: 'executor', to: 'mcp-host', why: 'the same library, for the tools that the rail calls' },
   {
     from: 'mcp-host/drift.ts',
     to: 'chronos-mcp/selftest.ts',
-    why: 'a comparison of files that ship, which the daemons make as the proxy does',
+    why: 'a comparison of shipped files, which the daemons and the proxy make',
   },
   {
     from: 'router/public/routes.ts',
     to: 'neo/http/routes.ts',
-    why: 'the table of what is passed on, so that it is written once',
+    why: 'the table of forwarded routes, so that it is written once',
   },
-  { from: 'cli/commands/daemons.ts', to: '../examples/ledger', why: '"reveille ledger" runs the example that ships' },
+  { from: 'cli/commands/daemons.ts', to: '../examples/ledger', why: '"reveille ledger" runs the shipped example' },
 ];
 
-/** Packages that may be imported below a folder; folders that are not named, and tests, may import any. */
+/** Packages that may be imported below a folder; folders without an entry, and tests, may import any. */
 const PACKAGE_TABLE: Readonly<Record<string, readonly string[]>> = { wire: ['zod'] };
 
 export type Violation = { file: string; line: number; specifier: string; reason: string };
@@ -113,15 +113,15 @@ function withoutComments(source: string): string {
   );
 }
 
-/** What tests share, wherever they stand. */
+/** Helpers that tests share, in any folder. */
 const SUPPORT = '../test/support';
 const isOfTests = (path: string) => path.endsWith('.test.ts') || path.includes('/testing/');
 
 const covers = (place: string, path: string) => path === place || path.startsWith(`${place}/`);
 
-/** The most specific entry of the table that a path below `src` falls under. */
+/** The most specific entry of the table for a path below `src`. */
 function entryOf(file: string): string | undefined {
-  // A test stands where the file stands that it tests.
+  // A test is beside the file that it tests.
   const path = file.replace(/\.test\.ts$/, '.ts');
   return Object.keys(IMPORT_TABLE)
     .filter((entry) => covers(entry, path))
@@ -138,7 +138,7 @@ function packageOf(specifier: string): string {
 function checkSpecifier(root: string, file: string, specifier: string): string | undefined {
   const path = relative(root, file).split(sep).join('/');
   const entry = entryOf(path);
-  if (entry === undefined) return 'stands in a folder that the table does not know';
+  if (entry === undefined) return 'is in a folder without an entry in the table';
   if (specifier.startsWith('node:')) return undefined;
   if (!specifier.startsWith('.')) {
     if (path.endsWith('.test.ts')) return undefined;
@@ -162,7 +162,7 @@ function checkSpecifier(root: string, file: string, specifier: string): string |
 }
 
 /**
- * The relative imports of an example that lead anywhere but to itself, `wire` and the kits: it uses what any package
+ * The relative imports of an example outside of itself, `wire` and the kits: an example uses only what any package
  * could.
  */
 export function foreignImports(folder: string, src: string): string[] {
@@ -178,9 +178,9 @@ export function foreignImports(folder: string, src: string): string[] {
 }
 
 /**
- * Reads every TypeScript file below a folder laid out as `src`.
+ * Reads every TypeScript file below a folder with the layout of `src`.
  *
- * @returns what stands against the table
+ * @returns the violations of the table
  */
 export function findViolations(root: string): Violation[] {
   const violations: Violation[] = [];

@@ -7,18 +7,18 @@ import { findViolations, foreignImports } from './import-rules.ts';
 
 const SRC = join(import.meta.dirname, '..', '..', 'src');
 
-test('every import in src follows the table of who may import whom', () => {
+test('every import in src follows the table of import rules', () => {
   assert.deepEqual(
     findViolations(SRC).map(({ file, line, specifier, reason }) => `${file}:${line} ${specifier}: ${reason}`),
     [],
   );
 });
 
-test('the examples use nothing of the systems', () => {
+test('the examples import no system', () => {
   assert.deepEqual(foreignImports(join(SRC, '..', 'examples', 'ledger'), SRC), []);
 });
 
-/** Lays out a small `src` and reads it. */
+/** Creates a small `src` and reads it. */
 function violationsIn(files: Record<string, string>, links: Record<string, string> = {}): string[] {
   const root = mkdtempSync(join(tmpdir(), 'reveille-imports-'));
   try {
@@ -61,7 +61,7 @@ test('the store port may be imported where its implementations may not', () => {
   ]);
 });
 
-test('layers point downwards: a kit sees no system, a system of another one its client alone, and nobody the command line', () => {
+test("layers point downwards: a kit imports no system, a system imports another one's client alone, and nothing imports the command line", () => {
   const files = {
     'kit/http/a.ts': '',
     'router/a.ts': '',
@@ -81,7 +81,7 @@ test('layers point downwards: a kit sees no system, a system of another one its 
   ]);
 });
 
-test('wire imports no package but zod, and nothing of the house', () => {
+test('wire imports no package but zod, and no other folder', () => {
   assert.deepEqual(violationsIn({ 'wire/a.ts': `import { z } from 'zod';\nimport { b } from 'hono';` }), [
     'wire/a.ts: wire may import no package but zod',
   ]);
@@ -102,8 +102,8 @@ test('imports in comments and strings with slashes do not confuse the reader', (
   assert.deepEqual(violationsIn({ ...WIRE, 'neo/chat.ts': text }), []);
 });
 
-test('a folder that the table does not know is a violation', () => {
+test('a folder without an entry in the table is a violation', () => {
   assert.deepEqual(violationsIn({ ...WIRE, 'utils/a.ts': `import '../wire/errors.ts';` }), [
-    'utils/a.ts: stands in a folder that the table does not know',
+    'utils/a.ts: is in a folder without an entry in the table',
   ]);
 });

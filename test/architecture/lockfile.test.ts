@@ -10,11 +10,11 @@ test('the lock file covers every platform; "npm run lock" adds what npm left out
   assert.deepEqual([...missingOptional(lockfile).keys()], []);
 });
 
-test('the lock file names packages and checksums, not the hosts they came from', () => {
+test('the lock file names packages and checksums, not download hosts', () => {
   const resolved = Object.entries<{ resolved?: string }>(lockfile.packages).filter(([, entry]) => entry.resolved);
   assert.deepEqual(resolved, []);
 });
 
-test('whatever is installed, on any platform, is held to its checksum', () => {
+test('every installed package, on any platform, has a checksum', () => {
   assert.deepEqual(withoutIntegrity(lockfile), [], '"npm run lock" asks the registry for them');
 });

@@ -26,7 +26,7 @@ const operationsOf = ({ paths }: Document) => Object.values(paths).flatMap((meth
 
 describe('each OpenAPI document', () => {
   for (const { name, port, routes } of APIS) {
-    test(`${name}: a validator of others accepts it, with licence and server`, async () => {
+    test(`${name}: an independent validator accepts it, with licence and server`, async () => {
       const document = documentOf(name);
       await SwaggerParser.validate(
         structuredClone(document) as unknown as Parameters<typeof SwaggerParser.validate>[0],
@@ -56,7 +56,7 @@ describe('each OpenAPI document', () => {
       }
     });
 
-    test(`${name}: the bounds of numbers in a query are those that the daemon keeps`, () => {
+    test(`${name}: the bounds of numbers in a query are those of the daemon`, () => {
       const bounded = Object.entries(routes).flatMap(([id, { query }]) => {
         const operation = operationsOf(documentOf(name)).find(({ operationId }) => operationId === id)!;
         const numbers = operation.parameters.filter((one) => one.in === 'query' && one.schema.type === 'integer');
@@ -79,7 +79,7 @@ describe('each OpenAPI document', () => {
   }
 });
 
-test('an empty wake_message is refused by the document as by the daemon', () => {
+test('the document and the daemon refuse an empty wake_message', () => {
   const { content } = documentOf('chronosd').paths['/v1/alarms']!.post!.requestBody!;
   const { properties } = (content['application/json'] as { schema: { properties: Record<string, Json> } }).schema;
   assert.deepEqual([properties.wake_message!.minLength, properties.wake_message!.maxLength], [1, 65_536]);

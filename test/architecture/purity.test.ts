@@ -20,15 +20,15 @@ test('only the command line reads the environment', () => {
   assert.deepEqual(offenders(/\bprocess\.env\b/, /^cli\//), []);
 });
 
-test('src holds TypeScript, SQL and data, nothing that needs another language but what a browser reads', () => {
-  const strangers = globSync('**/*', { cwd: SRC, withFileTypes: true })
+test('src holds TypeScript, SQL and data, and other languages only for the browser', () => {
+  const others = globSync('**/*', { cwd: SRC, withFileTypes: true })
     .filter((entry) => entry.isFile() && !/\.(ts|sql|json)$/.test(entry.name))
     .filter((entry) => !/[\\/](?:console[\\/]assets|testing)$/.test(entry.parentPath))
     .map((entry) => entry.name);
-  assert.deepEqual(strangers, []);
+  assert.deepEqual(others, []);
 });
 
-test('no file is named after nothing', () => {
+test('no file has a meaningless name', () => {
   const vague = globSync('**/*', { cwd: SRC }).filter((path) =>
     /(^|\/)(utils?|helpers?|common|misc|shared)(\.|\/|$)/i.test(path),
   );

@@ -25,7 +25,7 @@ test('a release is one version in the tag, the manifest and the changelog, with 
   ]);
 });
 
-test('a number says as much as what it breaks: below 1.0.0 by its second part, from then on by its first', () => {
+test('a version number matches its breaking changes: below 1.0.0 in its second part, from 1.0.0 on in its first', () => {
   const of = (version: string, part: string, from = '0.1.0') =>
     releaseProblems(
       `v${version}`,
@@ -42,7 +42,7 @@ test('a number says as much as what it breaks: below 1.0.0 by its second part, f
   assert.deepEqual(of('1.5.1', 'Fixed', '1.4.2'), ['1.5.1 does not follow 1.4.2']);
 });
 
-test('the release workflow runs scripts that exist, on a Node that will do, and only publishing has an identity', () => {
+test('the release workflow runs existing scripts on a supported Node, and only publishing has an identity', () => {
   const { engines, scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'));
   const text = readFileSync(join(ROOT, '.github', 'workflows', 'release.yml'), 'utf8');
   for (const [, name] of text.matchAll(/npm run (?:--silent )?([\w:-]+)/g)) assert.ok(scripts[name!], name);

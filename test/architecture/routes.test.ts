@@ -1,6 +1,6 @@
 /**
- * The tables of routes against the servers: what is served is documented, and what is documented is served, under that
- * credential.
+ * Compares the tables of routes with the servers: every served route is documented, and every documented route is
+ * served, under the documented credential.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -19,7 +19,7 @@ import { startBench } from '../../src/router/testing/bench.ts';
 
 const base = { host: '127.0.0.1', port: 0, log: silentLogger, clock: systemClock };
 const config = { ...base, listener: {} as ListenerSettings, allowedHosts: [], token: 'a', adminToken: 'b' };
-/** Stands for what no request of this test gets to. */
+/** Replaces dependencies that no request of this test uses. */
 const unused = <T>(given: object = {}) => given as T;
 
 type Served = Pick<RunningServer, 'url' | 'routes' | 'close'>;
@@ -57,14 +57,14 @@ const SERVERS: Readonly<Record<string, (t: Parameters<typeof startBench>[0]) => 
 const STATUS_WITHOUT_CREDENTIAL = { transport: 401, principal: 401, admin: 401, user: 401, person: 401 } as const;
 
 for (const { name, routes } of APIS)
-  test(`${name} serves what is documented and nothing else, under the credential that the document names`, async (t) => {
+  test(`${name} serves the documented routes and no other, under the documented credential`, async (t) => {
     const server = await SERVERS[name]!(t);
     t.after(() => server.close());
-    const words = (all: readonly { method: string; path: string }[]) =>
+    const lines = (all: readonly { method: string; path: string }[]) =>
       [...new Set(all.map(({ method, path }) => `${method} ${path}`))].sort();
-    assert.deepEqual(words(server.routes), words(Object.values(routes)));
+    assert.deepEqual(lines(server.routes), lines(Object.values(routes)));
     for (const { method, path, credential } of Object.values(routes)) {
-      // Receipts carry a signature that is looked at after their body.
+      // The signature of receipts is checked after their body.
       if (credential === 'machine') continue;
       const url = server.url + path.replaceAll(/\{\w+\}/g, 'x');
       const { status } = await fetch(url, { method: method.toUpperCase() });

@@ -6,7 +6,7 @@ import { settingsPage } from '../../schemas/settings-page.ts';
 
 const SRC = join(import.meta.dirname, '..', '..', 'src');
 
-/** Names of the system's, those of the clients that are connected, and what one part of Reveille tells another in an environment. */
+/** Variables of the operating system, of connected clients, and between parts of Reveille. */
 const NOT_SETTINGS =
   /^(?:PATH|HOME|XDG_\w+|DBUS_\w+|DISPLAY|WAYLAND_DISPLAY|TERM|USER|TZ|GITHUB_TOKEN|NAME|APPDATA|LOCALAPPDATA|CLAUDE_CONFIG_DIR|CODEX_HOME|GEMINI_CLI_HOME)$/;
 
@@ -22,7 +22,7 @@ test('docs/reference/settings.md names every variable that the code reads; "npm 
   assert.ok(read.includes('REVEILLE_LOG'));
 });
 
-test('each row says what the variable means, and what counts unless it is set', () => {
+test("each row has the variable's meaning and its default", () => {
   const rows = settingsPage()
     .split('\n')
     .filter((line) => line.startsWith('| `'));

@@ -38,7 +38,7 @@ test('every test that the page of the sources names exists', () => {
   }
 });
 
-test('every point that differs on purpose has a decision that is there', () => {
+test('every deliberate difference has an existing decision', () => {
   const linked = (cell: string) => [...cell.matchAll(/\]\((decisions\/[^)]+)\)/g)].map(([, path]) => path!);
   for (const row of different) {
     const decisions = linked(row[4]!);
@@ -47,7 +47,7 @@ test('every point that differs on purpose has a decision that is there', () => {
   }
 });
 
-test('the decision on chronometric answers the four open questions of the sources and names what they weigh', () => {
+test('the decision on chronometric answers the four open questions of the sources and names their trade-offs', () => {
   const decision = readFileSync(join(ROOT, 'docs', 'internals', 'decisions', '0017-chronometric.md'), 'utf8');
   const questions = [...decision.matchAll(/^(\d)\. \*(.+?\?)\* (.+)/gm)].map(([, number, question]) => [
     number,

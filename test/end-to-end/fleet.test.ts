@@ -1,4 +1,4 @@
-/** The path that the README gives a team: one configuration, three daemons, one command for many agents. */
+/** The README's setup for a team: one configuration, three daemons, one command for many agents. */
 import assert from 'node:assert/strict';
 import { existsSync, globSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,7 +21,7 @@ let ports: Record<string, string>;
 const daemons: Daemon[] = [];
 
 /** A command of the operator. */
-const operator = (...words: string[]) => reveille(home, words, { env: ports });
+const operator = (...args: string[]) => reveille(home, args, { env: ports });
 const recordsOf = ({ stdout }: Outcome) =>
   stdout
     .trim()
@@ -41,7 +41,7 @@ after(async () => {
 });
 
 describe('a fleet', { concurrency: false }, () => {
-  test('init writes a configuration with which the three daemons start, and never over one that is there', async () => {
+  test('init writes a configuration with which the three daemons start, and does not overwrite one', async () => {
     const wrong = await operator('init', '--postgres', 'mysql://db/chronos');
     assert.match(wrong.stderr, /CHRONOS_POSTGRES_URI must begin with postgres:\/\//);
     assert.ok(!existsSync(join(home, 'config.yaml')));
@@ -78,7 +78,7 @@ describe('a fleet', { concurrency: false }, () => {
     }
   });
 
-  test('one wrong line of the file, and nothing is enrolled', async () => {
+  test('with one wrong line in the file, nothing is enrolled', async () => {
     const key = generateKey().publicKeyHex;
     const lines = [
       `{"label":"a","public_key":"${key}"}`,
@@ -99,7 +99,7 @@ describe('a fleet', { concurrency: false }, () => {
     assert.equal((await operator('agent', 'list', '--json')).stdout, '');
   });
 
-  test(`one command enrols ${AGENTS} agents, and each sets an alarm with what was written for it`, async () => {
+  test(`one command enrols ${AGENTS} agents, and each sets an alarm with its written credentials`, async () => {
     writeFileSync(
       roster,
       Array.from({ length: AGENTS }, (_, at) => `${JSON.stringify({ label: label(at) })}\n`).join(''),
@@ -133,7 +133,7 @@ describe('a fleet', { concurrency: false }, () => {
     );
   });
 
-  test('the same command again changes nothing; a revoked key stays out and is reported', async () => {
+  test('the same command again changes nothing; a revoked key stays revoked and is reported', async () => {
     const again = await operator('agent', 'enroll', '--from', roster, '--output', agents, '--json');
     assert.equal(again.status, 0, again.stderr);
     assert.ok(recordsOf(again).every(({ result }) => result === 'already'));
@@ -146,7 +146,7 @@ describe('a fleet', { concurrency: false }, () => {
     assert.match(failed[0].error, /^the key was revoked at /);
   });
 
-  test('a configuration that was changed by hand is left as it is, and its line is reported', async () => {
+  test('a configuration with manual changes is left unchanged, and its line is reported', async () => {
     const file = join(agents, label(0), 'config.yaml');
     const changed = `${readFileSync(file, 'utf8')}# mine\n`;
     writeFileSync(file, changed);

@@ -1,6 +1,6 @@
 /**
- * The two ways in which git once left the workspace, tried with nothing but a submitter's token: real processes, the
- * manifest and the policy that ship, with and without the sandbox, as root and as an ordinary user.
+ * Two earlier ways for git to leave the workspace, tried with only a submitter's token: real processes, the shipped
+ * manifest and policy, with and without the sandbox, as root and as an ordinary user.
  */
 import assert from 'node:assert/strict';
 import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -42,7 +42,7 @@ async function startHouse(t: TestContext, { separation, as }: { separation: stri
       response.end();
     }),
   );
-  // What the filter of the finding did: read the environment of every process, and speak to a daemon on loopback.
+  // The filter of the finding: it read the environment of every process, and called a daemon on loopback.
   const program = join(workspace, 'program.sh');
   const steal = `cat /proc/*/environ > ${marks}/environ 2>/dev/null; echo "${neighbour}" > ${marks}/ran; cat`;
   writeFileSync(program, `#!/bin/sh\n${steal}\n`);
@@ -63,7 +63,7 @@ async function startHouse(t: TestContext, { separation, as }: { separation: stri
     `[core]\n\tbare = false\n[filter "x"]\n\tclean = ${program}\n\tsmudge = ${program}\n`,
   );
   writeFileSync(join(nested, '.gitattributes'), '* filter=x\n');
-  // As long as before: only the content, which the filter cleans, says whether it changed.
+  // The same length as before: only the content, which the filter cleans, shows a change.
   writeFileSync(join(nested, 'file.txt'), 'next\n');
   writeFileSync(join(workspace, 'outer', 'own.txt'), 'text\n');
   if (as) {
@@ -85,7 +85,7 @@ async function startHouse(t: TestContext, { separation, as }: { separation: stri
   };
   const executor = await startExecutorProcess(home, settings, as);
   atEnd(t, () => executor.end('SIGKILL'));
-  /** Submits one call and waits for its end, or for the question that it waits with. */
+  /** Submits one call and waits for its end, or for its question. */
   const attempt = async (tool: string, args: object, user = 'ada') => {
     const caller = callerOf(executor, user, EXECUTOR_TOKEN);
     const plan: Node = { id: 'it', kind: 'call', tool, args };
@@ -112,9 +112,9 @@ for (const separation of ['auto', 'off'])
       if (!isRoot && who === 'root') return t.skip('only root can run a test as root');
       if (separation === 'auto' && !(await hasBubblewrap(t))) return;
       const as = isRoot && who !== 'root' ? NOBODY : undefined;
-      const house = await startHouse(t, { separation, ...(as && { as }) });
-      const { attempt, seed, workspace } = house;
-      const picture = () => readdirSync(house.folder).sort().join(' ');
+      const daemons = await startHouse(t, { separation, ...(as && { as }) });
+      const { attempt, seed, workspace } = daemons;
+      const picture = () => readdirSync(daemons.folder).sort().join(' ');
       const before = picture();
       let attempts = 0;
       const closed = async (tool: string, args: object, expected?: string, user?: string) => {
@@ -126,7 +126,7 @@ for (const separation of ['auto', 'off'])
       };
 
       await closed('git/init', { folder: 'outer' }, 'completed');
-      // 1: any file was read by comparing it with another one.
+      // 1: a comparison with another file read any file.
       for (const paths of [
         [seed, '/dev/null'],
         ['/dev/null', seed],
@@ -149,19 +149,19 @@ for (const separation of ['auto', 'off'])
       const shown = await closed('git/show', { folder: 'outer', revision: 'HEAD' }, 'completed');
       assert.match(shown, /own\.txt/);
       assert.doesNotMatch(shown, /nested\/file/);
-      // 2: links inside .git and a .git that is one made commit and init write outside the workspace.
+      // 2: links inside .git, and a .git that is a link, made commit and init write outside the workspace.
       for (const folder of ['linked', 'linked-too']) {
         await closed('git/init', { folder }, 'failed');
         await closed('git/status', { folder }, 'failed');
       }
       for (const name of ['COMMIT_EDITMSG', 'logs'])
-        symlinkSync(join(house.folder, `made-by-commit-${name}`), join(workspace, 'outer', '.git', name));
+        symlinkSync(join(daemons.folder, `made-by-commit-${name}`), join(workspace, 'outer', '.git', name));
       writeFileSync(join(workspace, 'outer', 'own.txt'), 'more\n');
       await closed('git/add', { folder: 'outer', paths: ['own.txt'] }, 'completed');
       await closed('git/commit', { folder: 'outer', message: 'again' }, 'completed');
       assert.equal(picture(), before);
-      // A person who starts the git program later would run what a model put there.
-      // One user each: a question holds what the same user hands over after it.
+      // A person who starts the git program later would run a program that a model put there.
+      // One user each: a question defers later intents of the same user.
       for (const [index, path] of [
         '.git/config',
         'outer/.git/hooks/pre-commit',
@@ -170,7 +170,7 @@ for (const separation of ['auto', 'off'])
         const write = { path: join(workspace, path), content: 'x' };
         await closed('fs/write_file', write, 'awaiting_approval', `user-${index}`);
       }
-      assert.deepEqual(readdirSync(house.marks), [], 'no program ran');
-      assert.equal(house.asked(), 0);
-      t.diagnostic(`${attempts} attempts with a submitter's token, 0 through`);
+      assert.deepEqual(readdirSync(daemons.marks), [], 'no program may run');
+      assert.equal(daemons.asked(), 0);
+      t.diagnostic(`${attempts} attempts with a submitter's token, 0 succeeded`);
     });

@@ -1,6 +1,6 @@
 /**
- * A night as a user has it: `reveille up` with Neo and the executor as they ship, git, a page and a model that follows
- * a script. What Reveille runs are processes of their own, and the test does no more than a person can.
+ * A night of a user: `reveille up` with the shipped Neo and executor, git, a page and a scripted model. Reveille's
+ * programs are separate processes, and the test uses only the actions of a person.
  */
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
@@ -37,7 +37,7 @@ const sequence = (verb: string, ...nodes: object[]) =>
   calling({ name: 'submit_intent', args: { verb, plan: { id: 'all', kind: 'sequence', nodes } } });
 const $ref = (reference: string) => ({ $ref: reference });
 
-/** The compiler looks up which accounts there are before it makes a plan with money. */
+/** The compiler queries the accounts before it makes a plan with money. */
 const compiler: Script = (response, request) => {
   const { messages } = request.body;
   if (!messages.some(({ content }) => content.includes('10.00 EUR')))
@@ -62,7 +62,7 @@ const compiler: Script = (response, request) => {
   )(response, request);
 };
 
-/** The agent reads, edits and hands two tasks over; told of anything else, it takes note. */
+/** The agent reads, edits and submits two tasks; for any other message it takes a note. */
 const agent =
   (page: string, workspace: string): Script =>
   (response, request) => {
@@ -77,36 +77,36 @@ const agent =
       calling({ name: 'core_execute', args: { intent: COMMIT } }),
       calling({ name: 'core_execute', args: { intent: MONEY } }),
     ];
-    const told = results.slice(2).map(({ content }) => content);
-    return (steps[results.length] ?? saying(told.join('\n\n')))(response, request);
+    const outcome = results.slice(2).map(({ content }) => content);
+    return (steps[results.length] ?? saying(outcome.join('\n\n')))(response, request);
   };
 
-type Ring = { alarm_id: string; machine_start_ms: number | null };
+type FireLine = { alarm_id: string; machine_start_ms: number | null };
 
-/** `reveille up`, with no more than a person sets, and the command line beside it. */
+/** `reveille up` with only the settings of a person, and the command line beside it. */
 async function startUp(t: TestContext, home: string, more: Record<string, string>) {
   const ports = { CHRONOS_PORT: '0', ROUTER_PORT: '0', EXECUTOR_PORT: '0' };
   const env = { PATH: process.env.PATH ?? '', HOME: home, REVEILLE_HOME: home, ...ports, ...more };
   const up = spawn(process.execPath, [PROGRAM, 'up', '--json'], { env, stdio: ['ignore', 'pipe', 'inherit'] });
-  const gone = once(up, 'exit');
-  const rings: Ring[] = [];
-  createInterface({ input: up.stdout }).on('line', (line) => rings.push(JSON.parse(line)));
+  const exited = once(up, 'exit');
+  const fires: FireLine[] = [];
+  createInterface({ input: up.stdout }).on('line', (line) => fires.push(JSON.parse(line)));
   const end = async () => {
     up.kill('SIGTERM');
-    await gone;
+    await exited;
   };
   atEnd(t, end);
   await eventually('up is there', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
-  /** What a command says, a JSON value for each line. */
-  const run = async <T>(...words: string[]): Promise<T[]> => {
-    const { status, stdout, stderr } = await reveille(home, [...words, '--json'], { env: ports });
+  /** The output of a command, a JSON value for each line. */
+  const run = async <T>(...commandArgs: string[]): Promise<T[]> => {
+    const { status, stdout, stderr } = await reveille(home, [...commandArgs, '--json'], { env: ports });
     assert.equal(status, 0, stderr);
     return stdout.split('\n').flatMap((line) => (line === '' ? [] : [JSON.parse(line) as T]));
   };
-  return { rings, run, end };
+  return { rings: fires, run, end };
 }
 
-/** What the Neo that the router has started answers its person, as its source text. */
+/** The answer of the Neo that the router has started, as source text. */
 async function askNeo(home: string, path: string): Promise<string> {
   const { NEO_DAEMON_TOKEN } = JSON.parse(readFileSync(join(home, 'secrets.json'), 'utf8'));
   const db = new DatabaseSync(join(home, 'router', 'router.db'), { readOnly: true });
@@ -124,7 +124,7 @@ type Turn = { alarm_id: string; status: string; attempts: number; message: strin
 type Call = { node_id: string; answered?: { approver: string } };
 type Envelope = { kind: string; body: { node_id?: string; resolved?: object } };
 
-test('a night: Neo is woken, reads, edits and commits; what an exchange gives is sent on after two questions', {
+test('a night: an alarm wakes Neo, it reads, edits and commits; the result of an exchange is transferred after two questions', {
   skip: needs('git'),
 }, async (t) => {
   const home = temporaryFolder(t);
@@ -138,7 +138,11 @@ test('a night: Neo is woken, reads, edits and commits; what an exchange gives is
   const page = await listening(t, site);
   const parts: Record<string, Script> = { compiler, agent: agent(`${page}/`, workspace) };
   const model = await modelEndpoint(t, (response, request) => parts[request.body.model]!(response, request));
-  const { rings, run, end } = await startUp(t, home, {
+  const {
+    rings: fires,
+    run,
+    end,
+  } = await startUp(t, home, {
     ...{ NEO_MODEL: 'agent', NEO_MODEL_BASE_URL: model.baseUrl, NEO_CHEAP_MODEL: 'none' },
     ...{ EXECUTOR_MODEL: 'compiler', EXECUTOR_MODEL_BASE_URL: model.baseUrl },
     ...{ NEO_WORKSPACE: workspace, EXECUTOR_WORKSPACE: workspace, NEO_FETCH_ALLOW: new URL(page).host },
@@ -147,9 +151,9 @@ test('a night: Neo is woken, reads, edits and commits; what an exchange gives is
 
   const intents = () => run<Intent>('intent', 'list');
   const waiting = async () => (await intents()).find(({ status }) => status === 'awaiting_approval');
-  const { intent_id: id } = await eventually('the money waits for a person', waiting, LIMIT_MS);
+  const { intent_id: id } = await eventually('the transfer waits for an approver', waiting, LIMIT_MS);
   const turns = async () => JSON.parse(await askNeo(home, '/conversations/night')).turns as Turn[];
-  await eventually('the turn is over', async () => (await turns())[0]?.status === 'done', LIMIT_MS);
+  await eventually('the turn has ended', async () => (await turns())[0]?.status === 'done', LIMIT_MS);
   assert.equal(readFileSync(join(workspace, 'notes.md'), 'utf8'), 'price: 12.50\n');
   assert.equal(git('log', '--format=%an: %s'), 'Agent: Note the price');
   assert.equal(git('status', '--short'), '');
@@ -161,14 +165,14 @@ test('a night: Neo is woken, reads, edits and commits; what an exchange gives is
       LIMIT_MS,
     );
   const approve = (gate: Gate) => run('intent', 'approve', id, '--displayed-sha256', gate.displayed_sha256);
-  const held = () => {
+  const balances = () => {
     const { alice, 'alice-usd': exchanged, 'bob-usd': sent } = balancesOf(home);
     return [alice, exchanged, sent];
   };
   const first = await gateOf('exchange');
   assert.match(first.question, /^Amount:\n {2}\| 10\.00 EUR$/m);
   assert.match(first.question, /^ {2}\| \/amount = "10\.00": from the task$/m);
-  assert.deepEqual(held(), ['5000.00', '0.00', '0.00']);
+  assert.deepEqual(balances(), ['5000.00', '0.00', '0.00']);
   await approve(first);
   const second = await gateOf('send');
   // 10.00 EUR at the ledger's 1.1637 are 11.637 USD, rounded down.
@@ -176,11 +180,11 @@ test('a night: Neo is woken, reads, edits and commits; what an exchange gives is
   assert.match(second.question, /^ {2}\| \/amount = "11\.63" from step exchange: \/received\/amount/m);
   const { idempotency_key, ...args } = second.call.args;
   assert.deepEqual(args, { from: 'alice-usd', to: 'bob-usd', amount: '11.63', currency: 'USD' });
-  assert.deepEqual([idempotency_key, held()], [`${id}.send`, ['4990.00', '11.63', '0.00']]);
+  assert.deepEqual([idempotency_key, balances()], [`${id}.send`, ['4990.00', '11.63', '0.00']]);
   await approve(second);
 
-  await eventually('Neo has heard of the end', async () => (await turns())[1]?.status === 'done', LIMIT_MS);
-  assert.deepEqual(held(), ['4990.00', '0.00', '11.63']);
+  await eventually('Neo got the outcome', async () => (await turns())[1]?.status === 'done', LIMIT_MS);
+  assert.deepEqual(balances(), ['4990.00', '0.00', '11.63']);
   const book = new DatabaseSync(join(home, 'ledger', 'ledger.db'), { readOnly: true });
   const moved = book.prepare(
     'SELECT idempotency_key AS key FROM exchanges UNION ALL SELECT idempotency_key FROM transfers',
@@ -188,11 +192,11 @@ test('a night: Neo is woken, reads, edits and commits; what an exchange gives is
   const keys = moved.all().flatMap((row) => row.key ?? []);
   book.close();
   assert.deepEqual(keys, [`${id}.exchange`, `${id}.send`]);
-  const [woken, told, ...more] = await turns();
+  const [woken, outcome, ...more] = await turns();
   assert.deepEqual([woken?.alarm_id, woken?.attempts, more], [alarm!.id, 1, []]);
-  assert.match(told!.message, new RegExp(`has ended: intent ${id}[^]*It was completed`));
+  assert.match(outcome!.message, new RegExp(`has ended: intent ${id}[^]*It was completed`));
   assert.ok(
-    rings.some(({ machine_start_ms }) => machine_start_ms !== null),
+    fires.some(({ machine_start_ms }) => machine_start_ms !== null),
     'an alarm has started Neo',
   );
   const ended = (await intents()).map(({ status, origin }) => [status, origin]);
@@ -206,7 +210,9 @@ test('a night: Neo is woken, reads, edits and commits; what an exchange gives is
 
   const [, committed] = /was completed\.\nReceipt: .*GET (\/intents\/\S+\/receipt)/.exec(woken!.reply) ?? [];
   const receipts = [await askNeo(home, committed!), await askNeo(home, `/intents/${id}/receipt`)] as const;
-  const [approver, ...strangers] = (await run<{ approver: string }>('approver', 'list')).map((one) => one.approver);
+  const [approver, ...otherApprovers] = (await run<{ approver: string }>('approver', 'list')).map(
+    (one) => one.approver,
+  );
   await end();
   const asked = receipts.map((text) => {
     const { envelopes } = JSON.parse(text) as { envelopes: Envelope[] };
@@ -216,11 +222,11 @@ test('a night: Neo is woken, reads, edits and commits; what an exchange gives is
   assert.match(receipts[0], /changes of the workspace are committed/);
   assert.ok(receipts[1].includes('"ref":"exchange#/received/amount"') && receipts[1].includes('"json":"\\"11.63\\""'));
 
-  // Nothing runs any more: two programs that share no line check the receipts with the keys alone.
+  // All processes have ended: two programs without shared code verify the receipts with the keys alone.
   const key = readKeyFile(join(home, 'executor', 'executor.key')).publicKeyHex;
   const verified = async (text: string, ...who: string[]) => {
-    const words = ['receipt', 'verify', '--key', key, ...who.flatMap((one) => ['--approver', one]), '--json'];
-    const { status, stdout } = await reveille(home, words, { input: text });
+    const commandArgs = ['receipt', 'verify', '--key', key, ...who.flatMap((one) => ['--approver', one]), '--json'];
+    const { status, stdout } = await reveille(home, commandArgs, { input: text });
     const [finding] = verify(text, key, who);
     assert.equal(finding?.ok, status === 0, JSON.stringify(finding) + stdout);
     return { ...finding, calls: (JSON.parse(stdout) as { calls: Call[] }).calls };
@@ -228,7 +234,7 @@ test('a night: Neo is woken, reads, edits and commits; what an exchange gives is
   const [commit, money] = receipts;
   assert.equal((await verified(commit)).ends_with, 'intent.completed');
   const { ends_with, calls } = await verified(money, approver!);
-  assert.deepEqual([ends_with, strangers], ['intent.completed', []]);
+  assert.deepEqual([ends_with, otherApprovers], ['intent.completed', []]);
   assert.deepEqual(
     calls.map(({ node_id, answered }) => [node_id, answered?.approver]),
     [

@@ -1,6 +1,6 @@
 /**
- * A night in which the model's endpoint is away around a wake: the turn runs when it is back, once, and the log of the
- * morning says so. `reveille up` is a process of its own, ended and started again in between.
+ * A night in which the model's endpoint is unavailable around a wake: the turn runs once when the endpoint is back, and
+ * the log of the morning says so. `reveille up` is a separate process, ended and started again in between.
  */
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -24,14 +24,14 @@ function startUp(t: TestContext, env: Record<string, string>): { child: ChildPro
     });
   t.after(async () => {
     if (child.exitCode !== null || child.signalCode !== null) return;
-    // Not killed: its machines would be left behind.
+    // Not killed: its machines would keep running.
     child.kill('SIGTERM');
     await once(child, 'close');
   });
   return { child, text: () => text };
 }
 
-test('a wake that met an endpoint that was away has its turn when it is back, once, and the log tells it', async (t) => {
+test('a wake during an outage of the endpoint has its turn once, after the outage, and the log shows it', async (t) => {
   const home = temporaryFolder(t);
   let isAway = true;
   let answered = 0;
@@ -47,8 +47,8 @@ test('a wake that met an endpoint that was away has its turn when it is back, on
     ...{ NEO_MODEL_BASE_URL: model.baseUrl, NEO_MODEL: 'scripted', NEO_MANIFEST: 'none', NEO_CHEAP_MODEL: 'none' },
     ...{ NEO_RETRY_SECONDS: '4', USER: 'ada' },
   };
-  const run = async (...words: string[]) => {
-    const { status, stdout, stderr } = await reveille(home, words, { env });
+  const run = async (...args: string[]) => {
+    const { status, stdout, stderr } = await reveille(home, args, { env });
     return { status, stdout, stderr };
   };
   const first = startUp(t, env);
@@ -56,10 +56,10 @@ test('a wake that met an endpoint that was away has its turn when it is back, on
   const set = await run('alarm', 'set', WORDS, '--in', '1s', '--label', 'build', '--json');
   assert.equal(set.status, 0, set.stderr);
   const { id } = JSON.parse(set.stdout);
-  await eventually('the terminal tells that it is tried again', () =>
+  await eventually('the terminal shows the retry', () =>
     /build: turn failed, tries again|tries again \d/.test(first.text()),
   );
-  const shown = await eventually('the ledger says so', async () => {
+  const shown = await eventually('the ledger shows it', async () => {
     const { stdout } = await run('alarm', 'show', id);
     return /failed, tries again \d/.test(stdout) && stdout;
   });
@@ -87,8 +87,12 @@ test('a wake that met an endpoint that was away has its turn when it is back, on
   );
   assert.equal(entries[2].text, REPLY);
   const story = (await run('log')).stdout;
-  const told = ['fired  build: ', 'waits  build: turn failed, next attempt ', 'reply  build\n          │ The build'];
-  const places = told.map((part) => story.indexOf(part));
+  const expectedLines = [
+    'fired  build: ',
+    'waits  build: turn failed, next attempt ',
+    'reply  build\n          │ The build',
+  ];
+  const places = expectedLines.map((part) => story.indexOf(part));
   assert.ok(
     places.every((place, at) => place > (places[at - 1] ?? -1)),
     story,
@@ -96,9 +100,9 @@ test('a wake that met an endpoint that was away has its turn when it is back, on
 
   assert.equal(answered, 1, 'one turn, one answer');
   const asked = model.requests.findLast(({ body }) => JSON.stringify(body.messages).includes(WORDS));
-  const words = asked!.body.messages.at(-1)!.content;
-  assert.match(words, /An alarm that a person set for you has fired; the message is what they wrote then/);
-  assert.match(words, /The person's message/);
+  const args = asked!.body.messages.at(-1)!.content;
+  assert.match(args, /An alarm that a person set for you has fired; the message is what they wrote then/);
+  assert.match(args, /The person's message/);
   const again = await run('alarm', 'redrive', id);
   assert.match(again.stderr, /its last turn has succeeded/);
 });

@@ -1,4 +1,4 @@
-// A scheduler that knows the sources' wire and nothing else: it posts the body that it reads and says what came back.
+// A scheduler that implements only the wire format of the sources: it posts its input and prints the answer.
 import { request } from 'node:http';
 
 const [url, token] = process.argv.slice(2);

@@ -14,21 +14,21 @@ import { eventually } from '../support/eventually.ts';
 
 const PORTS = { CHRONOS_PORT: '0', ROUTER_PORT: '0', EXECUTOR_PORT: '0' };
 
-type RingLine = { alarm_id: string; reply: string | null };
+type FireLine = { alarm_id: string; reply: string | null };
 
 async function startUp(t: TestContext, home: string) {
   const env = { PATH: process.env.PATH, HOME: home, REVEILLE_HOME: home, ...PORTS };
   const up = spawn(process.execPath, [PROGRAM, 'up', '--json'], { env, stdio: ['ignore', 'pipe', 'inherit'] });
-  const gone = once(up, 'exit');
-  const rings: RingLine[] = [];
-  createInterface({ input: up.stdout }).on('line', (line) => rings.push(JSON.parse(line)));
+  const exited = once(up, 'exit');
+  const fires: FireLine[] = [];
+  createInterface({ input: up.stdout }).on('line', (line) => fires.push(JSON.parse(line)));
   t.after(() => up.kill('SIGKILL'));
   await eventually('up is there', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
   return {
-    rings,
+    rings: fires,
     async end(): Promise<void> {
       up.kill('SIGTERM');
-      await gone;
+      await exited;
     },
   };
 }
@@ -38,16 +38,16 @@ const dataOf = ({ status, stdout, stderr }: Outcome) => {
   return JSON.parse(stdout);
 };
 
-/** An agent of somebody else's: it accepts every wake, and keeps all that it hears. */
-async function startForeigner(t: TestContext) {
-  const heard: string[] = [];
+/** A third party's agent: it accepts every wake, and stores its requests. */
+async function startThirdParty(t: TestContext) {
+  const received: string[] = [];
   const server = createServer((request, response) => {
     let body = '';
     request.on('data', (chunk) => {
       body += chunk;
     });
     request.on('end', () => {
-      heard.push(`${request.method} ${request.url} ${JSON.stringify(request.headers)} ${body}`);
+      received.push(`${request.method} ${request.url} ${JSON.stringify(request.headers)} ${body}`);
       const data = { conversation_id: 'c', turn_id: 't', deduped: false };
       response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify({ ok: true, data }));
     });
@@ -58,10 +58,10 @@ async function startForeigner(t: TestContext) {
     server.close();
     server.closeAllConnections();
   });
-  return { heard, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
+  return { heard: received, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` };
 }
 
-/** A program that writes down what it is started with, and answers. */
+/** A program that writes its arguments to a file, and answers. */
 const NOSY = `
 import { appendFileSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -72,30 +72,30 @@ createServer((request, response) => {
 }).listen(Number(process.env.PORT), process.env.HOST);
 `;
 
-test('whoever takes the place of Neo gets a token of its own and none of what Neo had, and Neo comes back with a new one', async (t) => {
+test("a replacement of Neo gets its own token and none of Neo's, and Neo returns with a new one", async (t) => {
   const home = mkdtempSync(join(tmpdir(), 'reveille-replaced-'));
   t.after(() => rmSync(home, { recursive: true, force: true, maxRetries: 5 }));
   const first = await startUp(t, home);
-  const json = (...words: string[]) => reveille(home, [...words, '--json'], { env: PORTS });
+  const json = (...args: string[]) => reveille(home, [...args, '--json'], { env: PORTS });
   const secretsOf = (file: string) => Object.values(JSON.parse(readFileSync(join(home, file), 'utf8'))) as string[];
   const secrets = () => ['secrets.json', 'executor-secrets.json'].flatMap(secretsOf);
   const neoToken = () => JSON.parse(readFileSync(join(home, 'secrets.json'), 'utf8')).NEO_DAEMON_TOKEN as string;
-  let { rings } = first;
-  const ring = async () => {
+  let { rings: fires } = first;
+  const fireOnce = async () => {
     const { id } = dataOf(await json('alarm', 'set', 'look at the build', '--in', '1s'));
-    return await eventually('it rang', () => rings.find((one) => one.alarm_id === id), START_LIMIT_MS * 2);
+    return await eventually('it has fired', () => fires.find((one) => one.alarm_id === id), START_LIMIT_MS * 2);
   };
   const ofNeo = neoToken();
-  assert.equal(typeof (await ring()).reply, 'string');
+  assert.equal(typeof (await fireOnce()).reply, 'string');
 
-  const foreigner = await startForeigner(t);
-  const put = await reveille(home, ['machine', 'put', '--provider', 'http', '--url', foreigner.url], { env: PORTS });
+  const thirdParty = await startThirdParty(t);
+  const put = await reveille(home, ['machine', 'put', '--provider', 'http', '--url', thirdParty.url], { env: PORTS });
   const shown = /must expect this bearer token; it is not shown again:\n {2}(\S+)\n/.exec(put.stdout)?.[1];
   assert.ok(shown !== undefined && shown !== ofNeo, put.stdout + put.stderr);
-  await ring();
-  assert.ok(foreigner.heard.some((text) => text.startsWith('POST /chat') && text.includes(`Bearer ${shown}`)));
+  await fireOnce();
+  assert.ok(thirdParty.heard.some((text) => text.startsWith('POST /chat') && text.includes(`Bearer ${shown}`)));
 
-  // Where it works: what is in the home it would not find.
+  // Its working folder: from there it would not find the contents of the home.
   const folder = mkdtempSync(join(tmpdir(), 'reveille-nosy-'));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const nosy = join(folder, 'nosy.mjs');
@@ -111,31 +111,31 @@ test('whoever takes the place of Neo gets a token of its own and none of what Ne
   const { token, ...view } = dataOf(await program);
   assert.ok(![ofNeo, shown, undefined].includes(token));
   assert.equal(view.spec.env, undefined);
-  await ring();
-  const told = [...foreigner.heard, readFileSync(notes, 'utf8')].join('\n');
-  assert.ok(told.includes(`Bearer ${token}`));
+  await fireOnce();
+  const receivedText = [...thirdParty.heard, readFileSync(notes, 'utf8')].join('\n');
+  assert.ok(receivedText.includes(`Bearer ${token}`));
   for (const secret of secrets())
-    assert.ok(!told.includes(secret), 'a secret of this installation went to somebody else');
-  assert.ok(!/NEO_EXECUTOR_TOKEN|MATRIX_EXECUTOR_KEYFILE|MATRIX_CHRONOS_TOKEN/.test(told), told);
+    assert.ok(!receivedText.includes(secret), 'a secret of this installation reached another agent');
+  assert.ok(!/NEO_EXECUTOR_TOKEN|MATRIX_EXECUTOR_KEYFILE|MATRIX_CHRONOS_TOKEN/.test(receivedText), receivedText);
 
-  // What somebody put there stays when everything is started anew, and Neo comes back only when it is asked for.
+  // A third party's agent stays after a restart of everything, and Neo returns only on request.
   await first.end();
   const second = await startUp(t, home);
-  ({ rings } = second);
+  ({ rings: fires } = second);
   assert.deepEqual(dataOf(await json('machine', 'show')).spec, view.spec);
   const refused = await reveille(home, ['machine', 'put', 'somebody-else', '--provider', 'neo'], { env: PORTS });
   assert.deepEqual([refused.status, /leave the user id out/.test(refused.stderr)], [2, true], refused.stderr);
   const back = dataOf(await json('machine', 'put', '--provider', 'neo'));
   assert.equal(back.spec.command.at(-1), 'neo');
-  assert.ok(![ofNeo, shown, token].includes(neoToken()), 'nobody knows the token of the Neo that comes back');
-  assert.equal(typeof (await ring()).reply, 'string');
+  assert.ok(![ofNeo, shown, token].includes(neoToken()), 'the token of the returned Neo must be new');
+  assert.equal(typeof (await fireOnce()).reply, 'string');
   const renewed = neoToken();
   dataOf(await json('machine', 'put', '--provider', 'neo', '--max-per-day', '500'));
-  assert.equal(neoToken(), renewed, 'where Neo is, nothing has to change');
+  assert.equal(neoToken(), renewed, 'nothing changes where Neo is the agent');
   await second.end();
   const third = await startUp(t, home);
-  ({ rings } = third);
-  assert.equal(typeof (await ring()).reply, 'string');
+  ({ rings: fires } = third);
+  assert.equal(typeof (await fireOnce()).reply, 'string');
   assert.equal(dataOf(await json('machine', 'show')).budget.wakes_per_day, 500);
   await third.end();
   const alone = await json('machine', 'put', '--provider', 'neo');

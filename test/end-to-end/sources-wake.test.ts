@@ -1,6 +1,6 @@
 /**
- * A scheduler that speaks the sources' wire and nothing of ours, in front of a real router: it rings a Neo that sleeps,
- * a program and a webhook. Every part is a process.
+ * A scheduler with the wire format of the sources alone, in front of a real router: it wakes a sleeping Neo, a program
+ * and a webhook. Every part is a process.
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -22,7 +22,7 @@ const SCHEDULER = fileURLToPath(new URL('./plain-scheduler.mjs', import.meta.url
 const USER = '11111111-2222-3333-4444-555555555555';
 const MESSAGE = 'Resume the airdrop: cursor at holder 240/512, batch size 50…';
 
-/** The sources' own example, as their Go structure is written: its fields in their order. */
+/** The example of the sources, as their Go structure is written: its fields in their order. */
 const bodyFor = (user: string) =>
   `{"user_id":"${user}","conversation_id":"conv_abc123","message":"${MESSAGE}","payload":{"cursor":240,"batch":50},"alarm_id":"alarm_xyz789","origin":"chronos"}`;
 
@@ -33,14 +33,14 @@ async function sent(url: string, user: string): Promise<string> {
   return (await text(scheduler.stdout)).slice(0, 3);
 }
 
-test('the body of the sources rings a sleeping Neo, a program and a webhook; sent again, also to a router that was killed, it is one turn', async (t) => {
+test('the body of the sources wakes a sleeping Neo, a program and a webhook; sent again, also after a kill of the router, it stays one turn', async (t) => {
   const folder = temporaryFolder(t);
   const data = (name: string) => join(folder, name);
   mkdirSync(data('work'));
   installAgent(data('bin'), 'claude');
   const receiver = await startHttpAgent((_, response) => answer(response, 200, {}));
   atEnd(t, () => receiver.close());
-  // A router that was killed leaves its Neo running for the next one.
+  // A killed router leaves its Neo running for the next one.
   const settings = { PATH: `${data('bin')}:/usr/bin:/bin`, HOME: folder, ROUTER_ORPHAN_SECONDS: '30' };
   const router = await startRouterProcess(t, data('router'), settings);
   const env = { NEO_DATA_DIR: data('neo') };
@@ -68,14 +68,14 @@ test('the body of the sources rings a sleeping Neo, a program and a webhook; sen
   const { alarm_id, conversation_id, payload } = JSON.parse(receiver.seen[0]!.text).data;
   assert.deepEqual([alarm_id, conversation_id, payload], ['alarm_xyz789', 'conv_abc123', { cursor: 240, batch: 50 }]);
 
-  // Taken away, Neo lets go of its file.
+  // After its removal, Neo closes its file.
   await next.admin('DELETE', `/${USER}`);
   const db = new DatabaseSync(data('neo/neo.db'), { readOnly: true });
   const turns = db.prepare('SELECT conversation_id, origin, alarm_id, message, payload FROM turns').all();
   db.close();
-  const said = { message: MESSAGE, payload: '{"cursor":240,"batch":50}' };
+  const expectedBody = { message: MESSAGE, payload: '{"cursor":240,"batch":50}' };
   assert.deepEqual(
     turns.map((turn) => ({ ...turn })),
-    [{ conversation_id: 'conv_abc123', origin: 'chronos', alarm_id: 'alarm_xyz789', ...said }],
+    [{ conversation_id: 'conv_abc123', origin: 'chronos', alarm_id: 'alarm_xyz789', ...expectedBody }],
   );
 });

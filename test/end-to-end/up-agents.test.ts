@@ -1,6 +1,6 @@
 /**
- * What `reveille up` tells of rings whose agent is not Neo, or is a Neo that runs already: each kind of target with
- * what it says itself.
+ * The output of `reveille up` about fires for another agent than Neo, or for a Neo that runs already: each kind of
+ * target with its own answer.
  */
 
 import assert from 'node:assert/strict';
@@ -35,51 +35,51 @@ function environmentOf(home: string, more: NodeJS.ProcessEnv = {}) {
   return { PATH: path, HOME: home, REVEILLE_HOME: join(home, 'home'), ...ports, ...more };
 }
 
-/** A person's own `up`, in words. */
+/** A person's `up`, with its output as text. */
 async function startUp(t: TestContext, home: string, more: NodeJS.ProcessEnv = {}): Promise<Up> {
   const env = environmentOf(home, more);
   const work = join(home, 'work');
   mkdirSync(work, { recursive: true });
   for (const name of ['claude', 'codex'] as const) installAgent(join(home, 'bin'), name);
   const child: ChildProcess = spawn(process.execPath, [PROGRAM, 'up'], { env, stdio: ['ignore', 'pipe', 'inherit'] });
-  const gone = once(child, 'exit');
-  let said = '';
+  const exited = once(child, 'exit');
+  let output = '';
   child.stdout!.setEncoding('utf8').on('data', (text: string) => {
-    said += text;
+    output += text;
   });
   const kill = async (signal: NodeJS.Signals) => {
     if (child.exitCode === null && child.signalCode === null) child.kill(signal);
-    await gone;
+    await exited;
   };
   t.after(() => kill('SIGTERM'));
-  await eventually('up greets', () => said.includes('Ctrl-C'), LIMIT_MS);
-  return { home, work, said: () => said, kill };
+  await eventually('up greets', () => output.includes('Ctrl-C'), LIMIT_MS);
+  return { home, work, said: () => output, kill };
 }
 
-async function run({ home }: Up, ...words: string[]): Promise<string> {
-  const { status, stdout, stderr } = await reveille(join(home, 'home'), words, { env: { HOME: home } });
+async function run({ home }: Up, ...args: string[]): Promise<string> {
+  const { status, stdout, stderr } = await reveille(join(home, 'home'), args, { env: { HOME: home } });
   assert.equal(status, 0, stderr);
   return stdout;
 }
 
 /**
- * Rings once, and waits for what `up` has to say of it: that it rang, and what came of it, which stands below that line,
- * or below one of its own where another ring, the welcome's say, came between them.
+ * Fires once, and waits for the output of `up` about it: the fire, and its outcome. The outcome is below that line, or
+ * below its own line when another fire, such as the welcome's, came between them.
  */
-async function rings(up: Up, label: string, wanted: RegExp): Promise<void> {
+async function assertShown(up: Up, label: string, wanted: RegExp): Promise<void> {
   await run(up, 'alarm', 'set', 'look at the build', '--in', '1s', '--label', label);
-  const rang = new RegExp(`^\\S+ {2}fired {2}${label}: .*\\n((?: .*\\n)*)`, 'm');
+  const firedLine = new RegExp(`^\\S+ {2}fired {2}${label}: .*\\n((?: .*\\n)*)`, 'm');
   const reply = new RegExp(`^\\S+ {2}reply {2}${label}\\n((?: .*\\n)+)`, 'm');
-  const told = () => {
-    const [line, below] = rang.exec(up.said()) ?? [];
+  const shownText = () => {
+    const [line, below] = firedLine.exec(up.said()) ?? [];
     if (below !== '') return line;
     const answer = reply.exec(up.said())?.[1];
     return answer && line + answer;
   };
   // Lines arrive one by one.
-  const isTold = () => wanted.test(told() ?? '');
-  await eventually(`the ring ${label} is told as ${wanted}`, isTold, LIMIT_MS).catch((thrown) =>
-    assert.fail(`${thrown.message}; what "up" said:\n${up.said()}`),
+  const isShown = () => wanted.test(shownText() ?? '');
+  await eventually(`the fire ${label} is shown as ${wanted}`, isShown, LIMIT_MS).catch((thrown) =>
+    assert.fail(`${thrown.message}; output of "up":\n${up.said()}`),
   );
 }
 
@@ -97,22 +97,22 @@ async function listening(t: TestContext, answer: (path: string) => { status: num
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
-test('a program that is started for each turn is told with its answer, and is not said to have been awake', async (t) => {
+test('a program that is started for each turn is shown with its answer, and not as awake', async (t) => {
   const home = temporaryHome(t);
   const up = await startUp(t, home);
   await run(up, 'machine', 'put', '--provider', 'claude', '--dir', up.work);
-  await rings(up, 'one', /(?:on time|late); claude was started for it\n +│ heard \d+ bytes\n/);
+  await assertShown(up, 'one', /(?:on time|late); claude was started for it\n +│ heard \d+ bytes\n/);
   await run(up, 'machine', 'put', '--provider', 'codex', '--dir', up.work);
-  await rings(up, 'two', /(?:on time|late); codex was started for it\n +│ heard \d+ bytes\n/);
+  await assertShown(up, 'two', /(?:on time|late); codex was started for it\n +│ heard \d+ bytes\n/);
   assert.doesNotMatch(up.said(), /could not be read|fired {2}(one|two):.*awake/);
 });
 
-test('who tells no more than that they have it is said to, a daemon of somebody else as well as a webhook', async (t) => {
+test('a target that only acknowledges a wake is shown as such, a third-party daemon as well as a webhook', async (t) => {
   const home = temporaryHome(t);
   const up = await startUp(t, home);
   const hook = await listening(t, () => ({ status: 202, body: '' }));
   await run(up, 'machine', 'put', '--provider', 'webhook', '--url', `${hook}/hook`, '--allow-private');
-  await rings(up, 'hooked', /(?:on time|late); handed to webhook\n +webhook has it, and tells no more\n/);
+  await assertShown(up, 'hooked', /(?:on time|late); handed to webhook\n +webhook has it, and tells no more\n/);
 
   const asked: string[] = [];
   const silent = await listening(t, (path) => {
@@ -120,15 +120,12 @@ test('who tells no more than that they have it is said to, a daemon of somebody 
     return { status: path === '/chat' ? 202 : 200, body: '{"ok":true,"data":{}}' };
   });
   await run(up, 'machine', 'put', '--provider', 'http', '--url', silent);
-  await rings(
+  await assertShown(
     up,
     'silent',
     /the agent was awake\n +the daemon at \S+ accepted\s+it,\s+and\s+does\s+not\s+tell\s+how\s+its/,
   );
-  assert.ok(
-    !asked.some((path) => path.startsWith('/conversations')),
-    'a daemon that names no turn is not asked for one',
-  );
+  assert.ok(!asked.some((path) => path.startsWith('/conversations')), 'a daemon that names no turn gets no turn query');
 
   const named = await listening(t, (path) =>
     path === '/chat'
@@ -136,7 +133,7 @@ test('who tells no more than that they have it is said to, a daemon of somebody 
       : { status: path === '/healthz' ? 200 : 404, body: 'nothing here' },
   );
   await run(up, 'machine', 'put', '--provider', 'http', '--url', named);
-  await rings(
+  await assertShown(
     up,
     'named',
     /the agent was awake\n +the daemon at \S+ accepted\s+it,\s+and\s+does\s+not\s+tell\s+how\s+its/,
@@ -144,10 +141,9 @@ test('who tells no more than that they have it is said to, a daemon of somebody 
   assert.doesNotMatch(up.said(), /could not be read/);
 });
 
-test('a Neo that an earlier "up" left running is not said to be asleep', async (t) => {
+test('a Neo that an earlier "up" left running is not shown as asleep', async (t) => {
   const home = temporaryHome(t);
-  // So that nothing in Neo's environment differs from one start to the next. The port is below those that the system
-  // hands out.
+  // So that Neo's environment is the same at each start. The port is below the range that the system assigns.
   const same = {
     NEO_EXECUTOR_URL: 'http://127.0.0.1:9',
     NEO_EXECUTOR_TOKEN: 'never-asked-for-in-this-test',
@@ -156,17 +152,17 @@ test('a Neo that an earlier "up" left running is not said to be asleep', async (
   const first = await startUp(t, home, same);
   assert.match(first.said(), /neo +asleep/);
   await eventually(
-    'the welcome alarm has rung',
+    'the welcome alarm has fired',
     () => /fired {2}welcome: .*; the agent started in/.test(first.said()),
     LIMIT_MS,
   );
   await first.kill('SIGKILL');
   const second = await startUp(t, home, same);
   assert.match(second.said(), /neo +(awake|being looked at)/);
-  await rings(second, 'again', /the agent was awake\n +│ /);
+  await assertShown(second, 'again', /the agent was awake\n +│ /);
 });
 
-test('with an agent that is no Neo, "up --once" ends well, and its line has the answer', async (t) => {
+test('with an agent other than Neo, "up --once" succeeds, and its line has the answer', async (t) => {
   const home = temporaryHome(t);
   const up = await startUp(t, home);
   await run(up, 'machine', 'put', '--provider', 'claude', '--dir', up.work);
@@ -176,12 +172,12 @@ test('with an agent that is no Neo, "up --once" ends well, and its line has the 
     env: { ...env, PATH, HOME },
   });
   assert.equal(status, 0, stderr);
-  const rings = stdout
+  const fires = stdout
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line));
-  assert.ok(rings.length > 0);
-  for (const { reply } of rings) assert.match(reply, /^heard \d+ bytes$/);
+  assert.ok(fires.length > 0);
+  for (const { reply } of fires) assert.match(reply, /^heard \d+ bytes$/);
   assert.ok(existsSync(join(REVEILLE_HOME, 'chronos', 'chronos.db')));
   assert.ok(
     readFileSync(join(home, '.claude', 'calls.jsonl'), 'utf8').includes('"claude"'),

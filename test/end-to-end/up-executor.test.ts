@@ -25,20 +25,20 @@ const TRANSFER = {
 async function startUp(t: TestContext, home: string, more: Record<string, string> = {}) {
   const env = { PATH: process.env.PATH, HOME: home, REVEILLE_HOME: home, ...PORTS, ...more };
   const up = spawn(process.execPath, [PROGRAM, 'up'], { env, stdio: ['ignore', 'pipe', 'inherit'] });
-  const gone = once(up, 'exit');
-  let said = '';
+  const exited = once(up, 'exit');
+  let output = '';
   up.stdout.setEncoding('utf8').on('data', (text: string) => {
-    said += text;
+    output += text;
   });
   t.after(() => up.kill('SIGKILL'));
   await eventually('up is there', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
   const record = JSON.parse(readFileSync(join(home, 'run.json'), 'utf8')) as Record<string, string>;
   return {
     record,
-    said: () => said,
+    said: () => output,
     async end(): Promise<unknown> {
       up.kill('SIGTERM');
-      return (await gone)[0];
+      return (await exited)[0];
     },
   };
 }
@@ -54,10 +54,10 @@ const dataOf = ({ status, stdout, stderr }: Outcome) => {
   return JSON.parse(stdout);
 };
 
-test('"up" has an executor: a transfer that is parked and approved wakes the agent with what came of it', async (t) => {
+test('"up" has an executor: a transfer that is parked and approved wakes the agent with the outcome', async (t) => {
   const home = temporaryHome(t);
   const up = await startUp(t, home);
-  const json = (words: string[], input = '') => reveille(home, [...words, '--json'], { env: PORTS, input });
+  const json = (args: string[], input = '') => reveille(home, [...args, '--json'], { env: PORTS, input });
   const ntfy = await startStandInNtfy(t);
   const phone = ['--server', ntfy.url, '--topic', 'ada', '--allow-private', '--about', 'all'];
   dataOf(await json(['notify', 'add', 'ntfy', ...phone]));
@@ -98,12 +98,12 @@ test('"up" has an executor: a transfer that is parked and approved wakes the age
   for (const name of ['executor', 'executor token', 'executor files'])
     assert.equal(checks.find((check) => check.name === name)?.status, 'ok', name);
   assert.match(up.said(), /executor {2}http:\/\/127\.0\.0\.1:\d+ +asks you before what cannot be undone/);
-  await eventually('the turn is told', () => up.said().includes('task ended'));
-  await eventually('the phone shows the ring', () => shown('Rang: task ended'));
+  await eventually('the turn is shown', () => up.said().includes('task ended'));
+  await eventually('the phone shows the fire', () => shown('Rang: task ended'));
   assert.equal(await up.end(), 0);
 });
 
-test('a home that is older than the executor gets its token, and keeps the secrets it has', async (t) => {
+test('a home that is older than the executor gets its token, and keeps its secrets', async (t) => {
   const home = temporaryHome(t);
   const first = await startUp(t, home);
   assert.equal(await first.end(), 0);
@@ -116,7 +116,7 @@ test('a home that is older than the executor gets its token, and keeps the secre
   assert.equal(await second.end(), 0);
 });
 
-test('servers of the executor that cannot be started keep "up" from nothing; a port that is taken does', async (t) => {
+test('executor servers that cannot start do not stop "up"; a port that is in use does', async (t) => {
   const home = temporaryHome(t);
   const manifest = join(home, 'executor.json');
   const servers = [{ alias: 'gone', command: '/nowhere/to-be-found', required: true, tools: [{ name: 'x' }] }];

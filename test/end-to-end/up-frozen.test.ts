@@ -1,5 +1,5 @@
 /**
- * A `reveille up` that is there and says nothing: stopped by a signal, swapped out, or stuck. No command waits for it
+ * A `reveille up` that runs without answering: stopped by a signal, swapped out, or blocked. No command waits for it
  * for long.
  */
 
@@ -30,7 +30,7 @@ const env = {
 
 const ALARM = '018f3b1c-0000-7000-8000-000000000001';
 const INTENT = '018f3b1c-0000-7000-8000-000000000002';
-const ASKS_CHRONOSD = [
+const FOR_CHRONOSD = [
   'alarm set hello --in 1h',
   'alarm list',
   `alarm show ${ALARM}`,
@@ -47,7 +47,7 @@ const ASKS_CHRONOSD = [
   'agent revoke --label somebody',
   'log',
 ];
-const ASKS_THE_ROUTER = [
+const FOR_THE_ROUTER = [
   'machine put --provider http --url http://127.0.0.1:9',
   'machine list',
   'machine show',
@@ -63,8 +63,8 @@ const ASKS_THE_ROUTER = [
   'user revoke somebody',
   'user list',
 ];
-const ASKS_THE_AGENT = ['chat hello'];
-const ASKS_THE_EXECUTOR = [
+const FOR_THE_AGENT = ['chat hello'];
+const FOR_THE_EXECUTOR = [
   'intent submit hello',
   'intent list',
   `intent show ${INTENT}`,
@@ -81,8 +81,8 @@ const ASKS_THE_EXECUTOR = [
   'submitter list',
   `submitter revoke ${INTENT}`,
 ];
-/** Ends by itself without asking a daemon. */
-const ASKS_NOBODY = [
+/** Ends by itself without a daemon. */
+const WITHOUT_A_DAEMON = [
   'agent whoami',
   'approver show',
   'init',
@@ -126,7 +126,7 @@ const ASKS_NOBODY = [
   'service wake',
   'upgrade /nowhere/to-be-found.tgz',
 ];
-/** Daemons, which stay; `up` has a test of its own below. */
+/** Daemons, which keep running; `up` has its own test below. */
 const STAYS = [
   'up',
   'chronosd',
@@ -145,7 +145,7 @@ let up: ChildProcess;
 before(async () => {
   up = spawn(process.execPath, [PROGRAM, 'up', '--json'], { env, stdio: ['ignore', 'ignore', 'inherit'] });
   await eventually('up is there', () => existsSync(join(env.REVEILLE_HOME, 'run.json')), START_LIMIT_MS);
-  // Up to its own first alarm it waits for itself.
+  // Until its own first alarm it waits for itself.
   const isStarted = async () => /welcome/.test((await reveille(home, ['alarm', 'list', '--all'], { env })).stdout);
   await eventually('its welcome alarm is set', isStarted, START_LIMIT_MS);
   writeFileSync(join(home, 'receipt.json'), '{}');
@@ -158,41 +158,46 @@ after(async () => {
   rmSync(home, { recursive: true, force: true, maxRetries: 5 });
 });
 
-type Ended = { status: number | null; stderr: string };
+type Outcome = { status: number | null; stderr: string };
 
-/** Runs a command, which ends long before the frozen process is waited for any more. */
-async function outcomeOf(words: string): Promise<Ended> {
+/** Runs a command, which ends long before the timeout of a request to the frozen process. */
+async function outcomeOf(commandLine: string): Promise<Outcome> {
   const ended = await Promise.race([
-    reveille(home, words.split(' '), { env }),
+    reveille(home, commandLine.split(' '), { env }),
     delay(90_000, undefined, { ref: false }),
   ]);
-  return ended ?? assert.fail(`reveille ${words} did not end`);
+  return ended ?? assert.fail(`reveille ${commandLine} did not end`);
 }
 
-/** All at once: each one is mostly waiting. */
-async function ofAll(commands: readonly string[], look: (words: string, ended: Ended) => void): Promise<void> {
-  await Promise.all(commands.map(async (words) => look(words, await outcomeOf(words))));
+/** All at once: each one mostly waits. */
+async function ofAll(
+  commands: readonly string[],
+  assertOutcome: (commandLine: string, ended: Outcome) => void,
+): Promise<void> {
+  await Promise.all(commands.map(async (commandLine) => assertOutcome(commandLine, await outcomeOf(commandLine))));
 }
 
 for (const [daemon, commands] of [
-  ['chronosd', ASKS_CHRONOSD],
-  ['the router', ASKS_THE_ROUTER],
-  ['your agent', ASKS_THE_AGENT],
-  ['the executor', ASKS_THE_EXECUTOR],
+  ['chronosd', FOR_CHRONOSD],
+  ['the router', FOR_THE_ROUTER],
+  ['your agent', FOR_THE_AGENT],
+  ['the executor', FOR_THE_EXECUTOR],
 ] as const) {
-  test(`what asks ${daemon} says that it listens without answering, and how to wake it`, async () => {
-    await ofAll(commands, (words, { status, stderr }) => {
-      assert.equal(status, 1, `reveille ${words}: ${stderr}`);
-      const said = new RegExp(`^error: ${daemon} at http:\\S+ listens, but does not answer \\(for \\d+ s\\): (.*)\\n$`);
-      const [, remedy] = said.exec(stderr) ?? assert.fail(`reveille ${words}: ${stderr}`);
-      if (/^intent submit/.test(words))
+  test(`commands for ${daemon} report that it listens without answering, and how to wake it`, async () => {
+    await ofAll(commands, (commandLine, { status, stderr }) => {
+      assert.equal(status, 1, `reveille ${commandLine}: ${stderr}`);
+      const expectedError = new RegExp(
+        `^error: ${daemon} at http:\\S+ listens, but does not answer \\(for \\d+ s\\): (.*)\\n$`,
+      );
+      const [, remedy] = expectedError.exec(stderr) ?? assert.fail(`reveille ${commandLine}: ${stderr}`);
+      if (/^intent submit/.test(commandLine))
         assert.match(remedy!, /not known whether your task was taken.*--idempotency-key/);
       if (process.platform === 'linux') assert.match(remedy!, new RegExp(`is stopped; .*: kill -CONT ${up.pid}`));
     });
   });
 }
 
-test('doctor finds each daemon broken, and says how to wake it', async () => {
+test('doctor reports each daemon as broken, and how to wake it', async () => {
   const { status, stdout } = await reveille(home, ['doctor', '--json'], { env });
   assert.equal(status, 1);
   const { checks, ok } = JSON.parse(stdout) as { checks: Check[]; ok: boolean };
@@ -205,11 +210,13 @@ test('doctor finds each daemon broken, and says how to wake it', async () => {
   }
 });
 
-test('what needs no daemon does not wait for one', async () => {
-  await ofAll(ASKS_NOBODY, (words, { stderr }) => assert.doesNotMatch(stderr, /does not answer/, words));
+test('commands without a daemon do not wait for one', async () => {
+  await ofAll(WITHOUT_A_DAEMON, (commandLine, { stderr }) =>
+    assert.doesNotMatch(stderr, /does not answer/, commandLine),
+  );
 });
 
-test('every command stands in one of the lists of this file', () => {
+test('every command is in one of the lists of this file', () => {
   const leaves = (command: Command, path: string): string[] =>
     command.commands.flatMap((child) => {
       const name = `${path}${child.name()}`;
@@ -217,35 +224,39 @@ test('every command stands in one of the lists of this file', () => {
       return [...own, ...leaves(child, `${name} `)];
     });
   const listed = [
-    ...ASKS_CHRONOSD,
-    ...ASKS_THE_ROUTER,
-    ...ASKS_THE_AGENT,
-    ...ASKS_THE_EXECUTOR,
-    ...ASKS_NOBODY,
+    ...FOR_CHRONOSD,
+    ...FOR_THE_ROUTER,
+    ...FOR_THE_AGENT,
+    ...FOR_THE_EXECUTOR,
+    ...WITHOUT_A_DAEMON,
     ...STAYS,
   ];
   const missing = leaves(buildProgram(process), '').filter(
-    (name) => !listed.some((words) => words === name || words.startsWith(`${name} `)),
+    (name) => !listed.some((commandLine) => commandLine === name || commandLine.startsWith(`${name} `)),
   );
-  assert.deepEqual(missing, [], 'say in this file whom a new command asks, so that it is tried while nobody answers');
+  assert.deepEqual(
+    missing,
+    [],
+    'add a new command to this file with its daemon, so that it is tried against a frozen one',
+  );
 });
 
-test('a watch goes on when the process does', async () => {
+test('a watch continues when the process does', async () => {
   up.kill('SIGCONT');
   const watch = spawn(process.execPath, [PROGRAM, 'alarm', 'watch'], { env, stdio: 'pipe' });
-  let said = '';
+  let expectedError = '';
   for (const stream of [watch.stdout, watch.stderr])
     stream.setEncoding('utf8').on('data', (text: string) => {
-      said += text;
+      expectedError += text;
     });
   try {
-    await eventually('it watches', () => /Watching/.test(said), START_LIMIT_MS).catch((error: Error) =>
-      assert.fail(`${error.message}: ${said} (up: ${up.exitCode} ${up.signalCode})`),
+    await eventually('it watches', () => /Watching/.test(expectedError), START_LIMIT_MS).catch((error: Error) =>
+      assert.fail(`${error.message}: ${expectedError} (up: ${up.exitCode} ${up.signalCode})`),
     );
     up.kill('SIGSTOP');
-    await eventually('it says so', () => /chronosd does not answer/.test(said), START_LIMIT_MS);
+    await eventually('it says so', () => /chronosd does not answer/.test(expectedError), START_LIMIT_MS);
     up.kill('SIGCONT');
-    await eventually('it says so', () => /answers again/.test(said), START_LIMIT_MS);
+    await eventually('it says so', () => /answers again/.test(expectedError), START_LIMIT_MS);
   } finally {
     watch.kill('SIGKILL');
     up.kill('SIGSTOP');

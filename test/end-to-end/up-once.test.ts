@@ -30,22 +30,22 @@ test('"up --once --json" in an empty home prints one line about an alarm that wo
   assert.equal(stderr, '');
   const lines = stdout.trim().split('\n');
   assert.equal(lines.length, 1);
-  const ring = JSON.parse(lines[0]!);
-  assert.deepEqual(Object.keys(ring), FIELDS);
-  assert.ok(ring.lateness_ms >= 0, `rang ${-ring.lateness_ms} ms early`);
-  assert.ok(ring.machine_start_ms > 0, 'the agent was awake before the alarm rang');
-  assert.equal(ring.model, 'offline');
-  assert.match(ring.reply, /A timer woke me/);
+  const fire = JSON.parse(lines[0]!);
+  assert.deepEqual(Object.keys(fire), FIELDS);
+  assert.ok(fire.lateness_ms >= 0, `fired ${-fire.lateness_ms} ms early`);
+  assert.ok(fire.machine_start_ms > 0, 'the agent was awake before the alarm fired');
+  assert.equal(fire.model, 'offline');
+  assert.match(fire.reply, /A timer woke me/);
 });
 
-test('keys and secrets that the first run made are for their owner alone', () => {
+test('only the owner can read the keys and secrets of the first run', () => {
   for (const file of ['secrets.json', 'identity.json', 'keys/agent.key']) {
     assert.equal(statSync(join(home, file)).mode & 0o777, 0o600, file);
   }
   assert.equal(statSync(home).mode & 0o777, 0o700);
 });
 
-test('a second run rings again, and tells a person in words', async () => {
+test('a second run fires again, and prints text for a person', async () => {
   const { stdout } = await run(process.execPath, [PROGRAM, 'up', '--once'], { env });
   assert.match(stdout, /chronosd {2}http:\/\/127\.0\.0\.1:\d+/);
   const off = stdout.split('\n').filter((line) => line.startsWith('  off  '));
@@ -78,7 +78,7 @@ test('a damaged database is reported and left untouched', async () => {
   assert.equal(digest(), before);
 });
 
-test('a wrong setting stops the start with its name, its value and what is allowed', async () => {
+test('a wrong setting stops the start with its name, its value and the allowed values', async () => {
   const wrong = { ...env, CHRONOS_CONCURRENCY: 'many' };
   await assert.rejects(
     run(process.execPath, [PROGRAM, 'up', '--once'], { env: wrong }),

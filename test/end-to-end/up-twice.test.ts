@@ -34,35 +34,35 @@ function environment(more: Record<string, string> = {}) {
 const recordIn = (env: Record<string, string>) =>
   JSON.parse(readFileSync(join(env.REVEILLE_HOME!, 'run.json'), 'utf8'));
 
-/** `up` as a process, until it ends. */
+/** Runs `up` as a process, until it ends. */
 const upOnce = (env: Record<string, string>, ...more: string[]) =>
   run(process.execPath, [PROGRAM, 'up', '--once', ...more], { env });
 
 /** Any other command, which must succeed. */
-async function command(env: Record<string, string>, ...words: string[]): Promise<string> {
-  const { status, stdout, stderr } = await reveille(env.REVEILLE_HOME!, words, { env });
+async function command(env: Record<string, string>, ...args: string[]): Promise<string> {
+  const { status, stdout, stderr } = await reveille(env.REVEILLE_HOME!, args, { env });
   assert.equal(status, 0, stderr);
   return stdout;
 }
 
-/** How an `up` that cannot start ends. */
+/** The end of an `up` that cannot start. */
 async function refusal(env: Record<string, string>): Promise<string> {
   const { status, stderr } = await reveille(env.REVEILLE_HOME!, ['up', '--once'], { env });
   assert.equal(status, 1);
   return stderr;
 }
 
-/** Starts `up` as `npm start` does. @returns how to end it as npm does, which may be repeated */
+/** Starts `up` as `npm start` does. @returns a function that ends it as npm does and may be repeated */
 async function startUp(env: Record<string, string>): Promise<() => Promise<void>> {
   const shell = spawn('/bin/sh', ['-c', '"$0" "$@"; exit', process.execPath, PROGRAM, 'up', '--json'], {
     env: { ...env, npm_lifecycle_event: 'start' },
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  // Open as long as anybody holds it: the shell is gone at once.
-  const gone = once(shell.stdout.resume(), 'close');
+  // Open as long as any process has it open: the shell exits at once.
+  const closed = once(shell.stdout.resume(), 'close');
   const end = async () => {
     shell.kill('SIGTERM');
-    await gone;
+    await closed;
   };
   try {
     await eventually('up is there', () => existsSync(join(env.REVEILLE_HOME!, 'run.json')), START_LIMIT_MS);
@@ -73,7 +73,7 @@ async function startUp(env: Record<string, string>): Promise<() => Promise<void>
   return end;
 }
 
-/** Runs `up` while something is done beside it. */
+/** Runs `up` during an action. */
 async function besideUp(env: Record<string, string>, work: () => Promise<void>): Promise<void> {
   const end = await startUp(env);
   try {
@@ -83,7 +83,7 @@ async function besideUp(env: Record<string, string>, work: () => Promise<void>):
   }
 }
 
-test('with required enrolment "up" lets its own key in, and rings', async () => {
+test('with required enrolment "up" enrolls its own key, and fires', async () => {
   const { stdout } = await upOnce(environment({ CHRONOS_ENROLLMENT: 'required' }), '--json');
   assert.equal(JSON.parse(stdout).model, 'offline');
 });
@@ -109,15 +109,15 @@ describe('a home in which "up" starts again and again', () => {
     refused = await refusal(env);
   });
 
-  test('a budget that the user gave Neo is still there', () => assert.deepEqual(budget, { wakes_per_day: 7 }));
+  test('a budget that the user gave Neo is unchanged', () => assert.deepEqual(budget, { wakes_per_day: 7 }));
 
-  test("an agent of the user's own stays the one that is woken", () => assert.equal(own.provider, 'http'));
+  test("an agent of the user's own stays the woken one", () => assert.equal(own.provider, 'http'));
 
-  test('when the welcome alarm cannot be set, "up" says why and ends with 1', () =>
+  test('when the welcome alarm cannot be set, "up" prints the reason and ends with 1', () =>
     assert.match(refused, /not enrolled/));
 });
 
-test('Neo is given what is its own, secrets by name alone, and not the home', async () => {
+test('Neo gets its own settings, secrets by name alone, and not the home', async () => {
   const model = { NEO_MODEL: 'm', NEO_MODEL_BASE_URL: 'http://127.0.0.1:9' };
   const env = environment({ ...model, NEO_MODEL_API_KEY: 'a-key-that-is-nowhere-written-down' });
   await besideUp(env, async () => {
@@ -150,8 +150,8 @@ test('a wrong model setting stops the start with its name, not the first wake', 
   assert.match(await refusal(environment({ NEO_MODEL: 'x' })), /NEO_MODEL_BASE_URL is not set, but NEO_MODEL is/);
 });
 
-describe('beside an "up" that runs', () => {
-  // Whether this computer has bubblewrap is not what is asked here.
+describe('beside a running "up"', () => {
+  // This test does not depend on bubblewrap.
   const env = environment({ REVEILLE_SEPARATION: 'off' });
   let end = async () => {};
   before(async () => {
@@ -159,33 +159,33 @@ describe('beside an "up" that runs', () => {
   });
   after(() => end());
 
-  test('a second start says that Reveille runs already, since when and where, and leaves it alone', async () => {
+  test('a second start reports that Reveille runs already, since when and where, and does not disturb it', async () => {
     const run = recordIn(env);
-    const said = await refusal(env);
-    assert.match(said, new RegExp(`Reveille runs already, as process ${run.pid}, since \\d\\d:\\d\\d:\\d\\d`));
+    const output = await refusal(env);
+    assert.match(output, new RegExp(`Reveille runs already, as process ${run.pid}, since \\d\\d:\\d\\d:\\d\\d`));
     for (const place of [env.REVEILLE_HOME, run.chronos_url, run.router_url, run.executor_url])
-      assert.ok(said.includes(place), `${place} is not in ${said}`);
+      assert.ok(output.includes(place), `${place} is not in ${output}`);
     assert.match(
-      said,
+      output,
       new RegExp(`kill ${run.pid}\\b.*REVEILLE_HOME, CHRONOS_PORT, ROUTER_PORT, ROUTER_PUBLIC_PORT and EXECUTOR_PORT`),
     );
     assert.deepEqual(recordIn(env), run);
   });
 
-  test('a port that its chronosd holds is said to be that of another Reveille', async () => {
+  test("a port of this home's chronosd is reported as that of another Reveille", async () => {
     const chronosd = new URL(recordIn(env).chronos_url).port;
-    const said = await refusal(environment({ ROUTER_PORT: chronosd }));
-    assert.match(said, /there, the chronosd of another Reveille \(.*\); stop it.*ROUTER_PORT/);
+    const output = await refusal(environment({ ROUTER_PORT: chronosd }));
+    assert.match(output, /there, the chronosd of another Reveille \(.*\); stop it.*ROUTER_PORT/);
   });
 
-  test('the doctor finds all well, and says that nothing runs once it has ended', async () => {
+  test('the doctor reports no problem, and reports after its end that nothing runs', async () => {
     const stdout = await command(env, 'doctor', '--json');
     const report = JSON.parse(stdout);
     assert.deepEqual(report.running, ['chronosd', 'router', 'executor']);
     const wrong = report.checks.filter(({ status }: { status: string }) => status === 'broken' || status === 'warning');
     assert.deepEqual([wrong, report.ok], [[], true]);
-    const said = await command(env, 'doctor');
-    assert.match(said, /\nAll is well: \d+ checks; chronosd, router, executor run\.\n$/);
+    const output = await command(env, 'doctor');
+    assert.match(output, /\nAll is well: \d+ checks; chronosd, router, executor run\.\n$/);
     await end();
     const after = await reveille(env.REVEILLE_HOME, ['doctor'], { env });
     assert.equal(after.status, 3);
@@ -193,15 +193,15 @@ describe('beside an "up" that runs', () => {
   });
 });
 
-test('of starts at the same moment one wins, and the others say so', async () => {
+test('of simultaneous starts one succeeds, and the others report it', async () => {
   const env = environment();
   const starts = [1, 2, 3].map(() => {
     const child = spawn(process.execPath, [PROGRAM, 'up', '--json'], { env, stdio: ['ignore', 'ignore', 'pipe'] });
-    let said = '';
+    let output = '';
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      said += text;
+      output += text;
     });
-    return { child, said: () => said, gone: once(child, 'close') };
+    return { child, said: () => output, gone: once(child, 'close') };
   });
   try {
     const running = () => starts.filter(({ child }) => child.exitCode === null);
@@ -216,11 +216,11 @@ test('of starts at the same moment one wins, and the others say so', async () =>
     assert.equal(recordIn(env).pid, winner!.child.pid);
   } finally {
     for (const { child } of starts) child.kill('SIGTERM');
-    await Promise.all(starts.map(({ gone }) => gone));
+    await Promise.all(starts.map(({ gone: closed }) => closed));
   }
 });
 
-test('a port that is taken names the variable to change, and what listens there', async (t) => {
+test('a port in use is reported with its variable and its listener', async (t) => {
   const other = createServer((_request, response) => response.end('hello'));
   await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
   t.after(() => other.close());
@@ -231,28 +231,28 @@ test('a port that is taken names the variable to change, and what listens there'
     ['chronosd', 'CHRONOS_PORT'],
     ['executor', 'EXECUTOR_PORT'],
   ] as const) {
-    const said = await refusal(environment({ [variable]: port }));
+    const output = await refusal(environment({ [variable]: port }));
     assert.match(
-      said,
+      output,
       new RegExp(`^error: ${name} cannot listen on 127.0.0.1:${port}: .*none of Reveille.*with ${variable}`),
     );
   }
 });
 
-test('a port that a running Reveille has, with its console, is said to be one of Reveille', async () => {
+test("a port of a running Reveille with its console is reported as Reveille's", async () => {
   const env = environment({ ROUTER_PUBLIC_PORT: '0' });
   const end = await startUp(env);
   try {
     const { router_url: router, public_url: front } = recordIn(env);
-    for (const [variable, url, words] of [
+    for (const [variable, url, args] of [
       ['ROUTER_PUBLIC_PORT', front, 'the public listener of another Reveille'],
       ['ROUTER_PORT', router, 'the router of another Reveille \\(.+\\)'],
     ] as const) {
-      const said = await refusal(environment({ ROUTER_PUBLIC_PORT: '0', [variable]: new URL(url).port }));
+      const output = await refusal(environment({ ROUTER_PUBLIC_PORT: '0', [variable]: new URL(url).port }));
       const process = 'reveille.mjs \\(pid \\d+, user \\d+\\)';
       const shown = globalThis.process.platform === 'linux' ? `: ${process}` : '';
-      assert.match(said, new RegExp(`another program listens there, ${words}${shown}; stop it, or .*${variable}`));
-      assert.doesNotMatch(said, /none of Reveille|MainThread/);
+      assert.match(output, new RegExp(`another program listens there, ${args}${shown}; stop it, or .*${variable}`));
+      assert.doesNotMatch(output, /none of Reveille|MainThread/);
     }
   } finally {
     await end();

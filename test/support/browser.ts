@@ -1,4 +1,4 @@
-/** A real browser: Chromium out of a registry package, so that every machine and CI has the same one. */
+/** A real browser: Chromium from a registry package, so that every machine and CI has the same one. */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
@@ -8,15 +8,15 @@ import { promisify } from 'node:util';
 import { type Browser, type BrowserContext, chromium as driver, type Page } from 'playwright-core';
 import { atEnd, type Owner } from './temporary.ts';
 
-/** What the package would add for its own purposes switches off what the tests are about; these two make it start anywhere. */
+/** The package's default flags would disable features under test; these two make it start anywhere. */
 const FLAGS = ['--no-sandbox', '--disable-dev-shm-usage', '--font-render-hinting=none'];
 
-export type Look = { readonly width?: number; readonly scheme?: 'light' | 'dark'; readonly script?: boolean };
+export type PageOptions = { readonly width?: number; readonly scheme?: 'light' | 'dark'; readonly script?: boolean };
 
 export type TestBrowser = {
   readonly browser: Browser;
-  /** Opens a window of its own, with cookies of its own. */
-  open(look?: Look): Promise<{ context: BrowserContext; page: Page }>;
+  /** Opens a separate window with separate cookies. */
+  open(look?: PageOptions): Promise<{ context: BrowserContext; page: Page }>;
 };
 
 const CACHE = fileURLToPath(new URL('../../node_modules/.cache/', import.meta.url));
@@ -25,8 +25,8 @@ const PACKAGE = import.meta.resolve('@sparticuz/chromium');
 const UNPACK = `import chromium from ${JSON.stringify(PACKAGE)}; await chromium.executablePath();`;
 
 /**
- * The program, unpacked once for each checkout. The package would write it into the folder for temporary files where it
- * shall lie: a suite that begins meanwhile starts half a browser, and one that was cut off leaves half a browser to all.
+ * The program, unpacked once per checkout. The package would write it into the temporary folder at its final path.
+ * Another suite could then start a half-written browser, and an interrupted suite would leave one.
  */
 async function executable(): Promise<string> {
   if (!existsSync(UNPACKED)) {
@@ -34,7 +34,7 @@ async function executable(): Promise<string> {
     const folder = await mkdtemp(`${UNPACKED}-`);
     const env = { ...process.env, TMPDIR: folder };
     await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', UNPACK], { cwd: CACHE, env });
-    // Another suite may have been first, and then its copy stays.
+    // Another suite may have been first; its copy stays.
     await rename(folder, UNPACKED).catch(async (error: unknown) => {
       await rm(folder, { recursive: true });
       if (!existsSync(UNPACKED)) throw error;

@@ -1,4 +1,4 @@
-/** Certificates made for a test, within this process: no program of the computer makes them. */
+/** Certificates made for a test, within this process, without other programs. */
 import 'reflect-metadata';
 import { KeyObject, webcrypto } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -27,7 +27,7 @@ function write(base: string, certificate: X509Certificate, { privateKey }: webcr
   return files;
 }
 
-/** An authority of a test's own; its clients trust `file`. */
+/** A test's own authority; its clients trust `file`. */
 export async function makeAuthority(folder: string, name: string) {
   const keys = await newKeys();
   const base = { signingAlgorithm: ALGORITHM, notBefore: new Date(Date.now() - 2 * DAY_MS) };
@@ -42,7 +42,7 @@ export async function makeAuthority(folder: string, name: string) {
   let issued = 0;
   return {
     file,
-    /** For this computer's loopback names. @param days until it expires; negative: it expired that long ago */
+    /** For this computer's loopback names. @param days until it expires; negative: days since it expired */
     async issue(days = 2): Promise<Certificate> {
       const serial = ++issued;
       const ownKeys = await newKeys();
@@ -51,7 +51,7 @@ export async function makeAuthority(folder: string, name: string) {
         ...{ signingKey: keys.privateKey, serialNumber: serial.toString(16).padStart(2, '0') },
         notAfter: new Date(Date.now() + days * DAY_MS),
         extensions: [
-          // Tells the authorities of two tests apart, which may have one name.
+          // Distinguishes the authorities of two tests, which may have one name.
           await AuthorityKeyIdentifierExtension.create(keys.publicKey),
           new SubjectAlternativeNameExtension([
             { type: 'ip', value: '127.0.0.1' },

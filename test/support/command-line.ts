@@ -1,4 +1,4 @@
-/** `reveille` with some words: in the process of the test, or as a process of its own. */
+/** Runs `reveille` with arguments: in the process of the test, or as a separate process. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { PassThrough } from 'node:stream';
 import { finished } from 'node:stream/promises';
@@ -9,14 +9,14 @@ import { atEnd, type Owner } from './temporary.ts';
 
 export type Outcome = { status: number | null; stdout: string; stderr: string };
 
-/** The zone that every child process lives in, whatever the computer's is. */
+/** The zone of every child process, independent of the computer's. */
 const ZONE = 'Europe/Berlin';
 
 export type RunOptions = {
   env?: Readonly<Record<string, string>>;
-  /** What the command reads from standard input; nothing without it. */
+  /** Standard input of the command; empty by default. */
   input?: string | Buffer;
-  /** Whether standard input is a terminal; not in a process of its own. */
+  /** Whether standard input is a terminal; not available in a separate process. */
   isTerminal?: boolean;
   cwd?: string;
 };
@@ -25,9 +25,9 @@ function environmentOf(home: string, { env = {} }: RunOptions): Record<string, s
   return { PATH: process.env.PATH ?? '', HOME: home, TZ: ZONE, REVEILLE_HOME: home, ...env };
 }
 
-function childOf(home: string, words: readonly string[], options: RunOptions): ChildProcess {
+function childOf(home: string, args: readonly string[], options: RunOptions): ChildProcess {
   const { cwd } = options;
-  return spawn(process.execPath, [PROGRAM, ...words], {
+  return spawn(process.execPath, [PROGRAM, ...args], {
     env: environmentOf(home, options),
     ...(cwd === undefined ? {} : { cwd }),
     stdio: 'pipe',
@@ -46,13 +46,13 @@ function collect(child: Pick<ChildProcess, 'stdout' | 'stderr'>): Outcome {
 }
 
 /**
- * Runs `reveille` with these words below a home folder, and resolves when it has ended: in this process, which costs a
- * tenth of a process, unless it is given a folder, or reads its input as a file (`-`). Daemons, and what ends by itself
- * with `process.exit`, need {@link reveilleProcess}.
+ * Runs `reveille` with these arguments below a home folder, and resolves when it has ended. It runs in this process, at
+ * a tenth of the cost of a process, unless it has a folder or reads a file as input (`-`). Daemons, and commands that
+ * end with `process.exit`, need {@link reveilleProcess}.
  */
-export async function reveille(home: string, words: readonly string[], options: RunOptions = {}): Promise<Outcome> {
-  const readsDescriptor = options.input !== undefined && words.includes('-');
-  if (readsDescriptor || options.cwd !== undefined) return reveilleProcess(home, words, options);
+export async function reveille(home: string, args: readonly string[], options: RunOptions = {}): Promise<Outcome> {
+  const readsDescriptor = options.input !== undefined && args.includes('-');
+  if (readsDescriptor || options.cwd !== undefined) return reveilleProcess(home, args, options);
   const [stdin, stdout, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
   const given = {
     env: environmentOf(home, options),
@@ -61,30 +61,30 @@ export async function reveille(home: string, words: readonly string[], options: 
     cwd: () => process.cwd(),
   } as unknown as CliProcess;
   const outcome = collect(given);
-  outcome.status = await runCli(words, given);
+  outcome.status = await runCli(args, given);
   await Promise.all([stdout, stderr].map((stream) => finished(stream.end())));
   return outcome;
 }
 
-/** Runs `reveille` as a process with these words below a home folder, and resolves when it has ended. */
+/** Runs `reveille` as a process with these arguments below a home folder, and resolves when it has ended. */
 export async function reveilleProcess(
   home: string,
-  words: readonly string[],
+  args: readonly string[],
   options: RunOptions = {},
 ): Promise<Outcome> {
-  const child = childOf(home, words, options);
+  const child = childOf(home, args, options);
   const outcome = collect(child);
-  // A command that fails early does not read what it is sent.
+  // A command that fails early does not read its input.
   child.stdin?.on('error', () => {}).end(options.input ?? '');
   await new Promise<void>((resolve) => child.once('close', () => resolve()));
   outcome.status = child.exitCode;
   return outcome;
 }
 
-/** A command that stays: its output so far, and how to end it. */
-export type Staying = {
+/** A running command: its output so far, and a function that ends it. */
+export type RunningCommand = {
   outcome: Outcome;
-  /** Resolves when `done` holds for the output; it is looked at whenever something arrives. */
+  /** Resolves when `done` holds for the output, which is checked at each new piece. */
   until(done: (outcome: Outcome) => boolean): Promise<void>;
   end(signal: 'SIGINT' | 'SIGTERM' | 'SIGKILL'): Promise<Outcome>;
   /** Resolves when it has ended by itself. */
@@ -94,10 +94,10 @@ export type Staying = {
 export function stayingReveille(
   owner: Owner,
   home: string,
-  words: readonly string[],
+  args: readonly string[],
   options: Omit<RunOptions, 'input'> = {},
-): Staying {
-  const child = childOf(home, words, options);
+): RunningCommand {
+  const child = childOf(home, args, options);
   const outcome = collect(child);
   const ended = new Promise<void>((resolve) =>
     child.once('close', () => {
@@ -114,11 +114,11 @@ export function stayingReveille(
     ended,
     until: (done) =>
       new Promise((resolve, reject) => {
-        const look = () => done(outcome) && resolve();
-        child.stdout?.on('data', look);
-        child.stderr?.on('data', look);
+        const check = () => done(outcome) && resolve();
+        child.stdout?.on('data', check);
+        child.stderr?.on('data', check);
         child.once('close', () => reject(new Error(`it ended too early: ${JSON.stringify(outcome)}`)));
-        look();
+        check();
       }),
     async end(signal) {
       child.kill(signal);

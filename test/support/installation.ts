@@ -23,7 +23,7 @@ import { VERSION } from '../../src/wire/version.ts';
 import { type Outcome, type RunOptions, reveille } from './command-line.ts';
 import { atEnd, listening, type Owner, temporaryFolder } from './temporary.ts';
 
-/** An agent's daemon that is always on; `status` is how it answers a turn. */
+/** An agent's daemon that is always on; `status` is its answer to a turn. */
 export async function startAgent(owner: Owner): Promise<{ url: string; status: number; turns: string[] }> {
   const agent = { url: '', status: 202, turns: [] as string[] };
   const server = createServer((request, response) => {
@@ -47,20 +47,20 @@ export type Installation = {
   secrets: MadeSecrets;
   chronos: RunningChronos;
   router: RunningRouter;
-  /** Speaks as this installation's agent, without a command line. */
+  /** A client of this installation's agent, without a command line. */
   client: ChronosClient;
-  /** Runs a command that must succeed and gives its standard output. */
-  run(...words: string[]): Promise<string>;
+  /** Runs a command that must succeed and returns its standard output. */
+  run(...args: string[]): Promise<string>;
   /** Starts chronosd again, on the same port and data, after it was closed. */
   restartChronos(): Promise<void>;
-  /** Runs a command, whatever becomes of it, as {@link reveille} does. */
-  attempt(words: readonly string[], options?: RunOptions): Promise<Outcome>;
+  /** Runs a command with any exit status, as {@link reveille} does. */
+  attempt(args: readonly string[], options?: RunOptions): Promise<Outcome>;
 };
 
 /**
- * What `reveille up` would leave and start, but for Neo; in a new home, or in one that is there.
+ * The state and daemons of `reveille up`, except Neo; in a new home, or in an existing one.
  *
- * @param environment the router's own
+ * @param environment of the router
  */
 export async function startInstallation(
   owner: Owner,
@@ -103,7 +103,7 @@ export async function startInstallation(
     public_url: router.public.url,
     started_at: formatInstant(systemClock.now()),
   });
-  const attempt = (words: readonly string[], options?: RunOptions) => reveille(home.path, words, options);
+  const attempt = (args: readonly string[], options?: RunOptions) => reveille(home.path, args, options);
   return {
     home,
     label,
@@ -120,9 +120,9 @@ export async function startInstallation(
     async restartChronos() {
       latest = await openChronos(chronos.port);
     },
-    async run(...words) {
-      const { status, stdout, stderr } = await attempt(words);
-      if (status !== 0) throw new Error(`reveille ${words.join(' ')} ended with ${status}: ${stderr}`);
+    async run(...args) {
+      const { status, stdout, stderr } = await attempt(args);
+      if (status !== 0) throw new Error(`reveille ${args.join(' ')} ended with ${status}: ${stderr}`);
       return stdout;
     },
   };

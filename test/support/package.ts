@@ -11,10 +11,10 @@ const run = promisify(execFile);
 const ROOT = join(import.meta.dirname, '..', '..');
 const DIST = join(ROOT, 'dist');
 const CACHE = join(ROOT, 'node_modules', '.cache');
-/** Longest that another file may take to make it. */
+/** Maximum time that another file may take to make it. */
 const MADE_WITHIN_MS = 180_000;
 
-/** What goes into the package, or says how. */
+/** Contents of the package, and files that define them. */
 const SOURCES = [
   '{bin,src,examples,packaging,site}/**/*.{ts,mjs,json,sql,css,js}',
   '{agents,skills,schemas,docs}/**/*.{json,mtx,yaml,md}',
@@ -25,7 +25,7 @@ const SOURCES = [
 
 const changedAt = (file: string) => statSync(file).mtimeMs;
 
-/** The tarball that is there, if nothing was changed since. */
+/** The existing tarball, if nothing has changed since. */
 function current(): string | undefined {
   const [tarball] = globSync('*.tgz', { cwd: DIST }).map((name) => join(DIST, name));
   if (tarball === undefined) return undefined;
@@ -43,11 +43,11 @@ function taken(lock: string): boolean {
   }
 }
 
-/** Lets one process at a time make what all test files share. */
+/** Lets one process at a time make the files that all test files share. */
 async function alone<T>(make: () => Promise<T>): Promise<T> {
   const lock = join(CACHE, 'packing');
   mkdirSync(CACHE, { recursive: true });
-  await eventually('nobody else makes the package', () => taken(lock), MADE_WITHIN_MS);
+  await eventually('no other process makes the package', () => taken(lock), MADE_WITHIN_MS);
   try {
     return await make();
   } finally {
@@ -60,19 +60,19 @@ async function packed(): Promise<string> {
   return current()!;
 }
 
-/** @returns the path of a package of the sources as they are */
+/** @returns the path of a package of the current sources */
 export const packedTarball = (): Promise<string> => alone(packed);
 
 export type InstalledPackage = {
-  /** An empty folder, but for what the installation put into it. */
+  /** An empty folder, except for the installation. */
   readonly folder: string;
-  /** What the commands there run with: a home that was empty, and nothing else of this process. */
+  /** The environment of its commands: a home that was empty, and nothing else of this process. */
   readonly env: Record<string, string>;
   /** The entry of the installed package. */
   readonly program: string;
 };
 
-async function emptyPlace(owner: Owner): Promise<InstalledPackage> {
+async function emptyFolder(owner: Owner): Promise<InstalledPackage> {
   const folder = temporaryFolder(owner);
   const registry = await startRegistry(owner, DIST);
   const env = { PATH: process.env.PATH ?? '', HOME: temporaryFolder(owner), npm_config_registry: registry };
@@ -82,7 +82,7 @@ async function emptyPlace(owner: Owner): Promise<InstalledPackage> {
 /** Installs the package from a registry into an empty folder, with an empty home and no lifecycle scripts. */
 export async function installPackage(owner: Owner): Promise<InstalledPackage> {
   await packedTarball();
-  const place = await emptyPlace(owner);
+  const place = await emptyFolder(owner);
   await install(place);
   return place;
 }
@@ -92,23 +92,23 @@ async function install({ folder, env }: InstalledPackage): Promise<void> {
   await run('npm', ['install', ...flags, 'reveille'], { cwd: folder, env });
 }
 
-/** As {@link installPackage}, for those who are not about installing: a copy of what was installed before, if it was. */
+/** As {@link installPackage}, for tests of other subjects: copies an earlier installation, if there is one. */
 export async function installedPackage(owner: Owner): Promise<InstalledPackage> {
-  const place = await emptyPlace(owner);
+  const place = await emptyFolder(owner);
   const shared = join(CACHE, 'installed');
-  const mark = join(shared, 'of');
+  const stamp = join(shared, 'of');
   await alone(async () => {
     const made = String(changedAt(await packed()));
-    if (existsSync(mark) && readFileSync(mark, 'utf8') === made) {
+    if (existsSync(stamp) && readFileSync(stamp, 'utf8') === made) {
       await run('cp', ['-R', join(shared, 'node_modules'), place.folder]);
       return;
     }
-    // Elsewhere first: below the repository npm takes the repository for what is to be changed.
+    // In another folder first: below the repository npm would change the repository.
     await install(place);
     rmSync(shared, { recursive: true, force: true });
     mkdirSync(shared, { recursive: true });
     await run('cp', ['-R', join(place.folder, 'node_modules'), shared]);
-    writeFileSync(mark, made);
+    writeFileSync(stamp, made);
   });
   return place;
 }

@@ -1,6 +1,6 @@
 /**
- * A command in a real pseudo-terminal of a given size, which the `script` of util-linux makes (`needs('script')`), and what a
- * terminal emulator then has on its screen.
+ * A command in a real pseudo-terminal of a given size, which the `script` of util-linux makes (`needs('script')`), and
+ * the screen of a terminal emulator on its output.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,13 +13,13 @@ const quote = (word: string) => `'${word.replaceAll("'", `'\\''`)}'`;
 const LIMIT_MS = 120_000;
 
 export type Watched = {
-  /** What is visible, from the top; blanks at the ends of lines are left out. */
+  /** The visible lines, from the top; blanks at the ends of lines are omitted. */
   rows(): string[];
-  /** Every line that was written, scrolled away or not. */
+  /** Every written line, scrolled away or not. */
   all(): string[];
-  /** The first lines that the terminal itself went on with a line for, scrolled away or not. */
+  /** The first lines of each line that the terminal itself wrapped, scrolled away or not. */
   wrapped(): string[];
-  /** Types, and resolves when more lines are there and this ends what is on the screen. */
+  /** Types, and resolves when there are more lines and the screen ends with this text. */
   type(text: string, until: RegExp): Promise<void>;
   until(ends: RegExp): Promise<void>;
   /** Types, and resolves with the exit code when the command has ended by itself. */
@@ -36,16 +36,16 @@ export function watchedIn(size: Size, command: readonly string[], env: Record<st
     { env: { ...env, TERM: 'xterm', SHELL: '/bin/sh' }, stdio: ['pipe', 'pipe', 'pipe'] },
   );
   let written = Promise.resolve();
-  const looks = new Set<() => void>();
-  /** Ends of lines so far. */
+  const checks = new Set<() => void>();
+  /** Number of line ends so far. */
   let lines = 0;
   terminal.onLineFeed(() => lines++);
-  const gone = once(child, 'close');
+  const closed = once(child, 'close');
   for (const stream of [child.stdout!, child.stderr!])
     stream.on('data', (chunk: Buffer) => {
       written = written.then(() => new Promise<void>((resolve) => terminal.write(chunk, resolve)));
       void written.then(() => {
-        for (const look of looks) look();
+        for (const check of checks) check();
       });
     });
   const line = (at: number) => terminal.buffer.active.getLine(at);
@@ -57,22 +57,22 @@ export function watchedIn(size: Size, command: readonly string[], env: Record<st
     new Promise<void>((resolve, reject) => {
       const stop = (error?: Error) => {
         clearTimeout(limit);
-        looks.delete(look);
+        checks.delete(check);
         if (error) reject(error);
         else resolve();
       };
       const fail = (why: string) => stop(new Error(`${why} before ${ends}:\n${visible().join('\n')}`));
-      // Up to the cursor: after Enter, a prompt that was answered still is the last that stands there, a line above.
+      // Up to the cursor: after Enter, an answered prompt is still the last text, a line above.
       const upToCursor = () =>
         visible()
           .slice(0, terminal.buffer.active.cursorY + 1)
           .join('\n')
           .replace(/ +$/, '');
-      const look = () => ends.test(upToCursor()) && stop();
+      const check = () => ends.test(upToCursor()) && stop();
       const limit = setTimeout(() => fail('too much time went by'), LIMIT_MS);
-      looks.add(look);
-      look();
-      void gone.then(() => written).then(() => fail('it ended'));
+      checks.add(check);
+      check();
+      void closed.then(() => written).then(() => fail('it ended'));
     });
   return {
     rows: visible,
@@ -92,25 +92,24 @@ export function watchedIn(size: Size, command: readonly string[], env: Record<st
       await new Promise<void>((resolve) => {
         const changed = () => {
           if (lines === before) return;
-          looks.delete(changed);
+          checks.delete(changed);
           resolve();
         };
-        looks.add(changed);
+        checks.add(changed);
       });
       await until(ends);
     },
     until,
     async ended(text) {
       child.stdin!.write(text);
-      const [code] = (await gone) as [number];
+      const [code] = (await closed) as [number];
       await written;
       return code;
     },
     async end() {
-      // The terminal is gone at once, and what runs in it is hung up on; on SIGTERM script would wait two seconds for
-      // it.
+      // Closes the terminal at once, so that its programs get SIGHUP; on SIGTERM script would wait two seconds.
       child.kill('SIGKILL');
-      await gone;
+      await closed;
       await written;
       terminal.dispose();
     },

@@ -1,9 +1,9 @@
-/** What programs that tests start are given, so that they start as quickly as those of the command line do. */
+/** Settings of programs that tests start, for a start as quick as that of the command line. */
 
 const { NODE_COMPILE_CACHE: folder } = process.env;
 
-/** Flags for Node: modules that nobody here calls are left out. */
+/** Flags for Node: they omit modules that no test uses. */
 export const LEAN: readonly string[] = ['--import', import.meta.resolve('../../bin/lean-modules.ts')];
 
-/** Of their environment: what was compiled once is there for all, for those as well that inherit nothing. */
+/** Their environment: a shared compile cache, also for processes without an inherited environment. */
 export const COMPILED: Readonly<Record<string, string>> = folder === undefined ? {} : { NODE_COMPILE_CACHE: folder };

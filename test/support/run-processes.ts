@@ -1,13 +1,13 @@
 /** Starts test processes with Node's runner. */
 import { availableParallelism } from 'node:os';
 import { run } from 'node:test';
-import { NODE_WORDS, type TestProcess } from './suites.ts';
+import { NODE_ARGS, type TestProcess } from './suites.ts';
 
 /** The limit of one suite, and of one test. */
 const TIMEOUT_MS = 300_000;
 /**
- * Files at a time for each core: most wait for processes half of their time. Three are up to a tenth faster on two cores,
- * and twice as many processes stand in line for them, which fails a test now and then.
+ * Files at a time for each core: most wait for processes half of their time. Three are up to a tenth faster on two
+ * cores, but twice as many processes then wait for a core, which sometimes fails a test.
  */
 const FILES_PER_CORE = 2;
 
@@ -17,6 +17,6 @@ export function runProcesses(processes: readonly TestProcess[]) {
     files: processes.map(({ file }) => file),
     concurrency: FILES_PER_CORE * availableParallelism(),
     timeout: TIMEOUT_MS,
-    execArgv: [...NODE_WORDS],
+    execArgv: [...NODE_ARGS],
   });
 }

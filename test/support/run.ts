@@ -1,11 +1,11 @@
 /**
- * Runs suites with Node's own runner: `npm run test:all` all of them, or those that its patterns name;
- * `npm run test:product` the half for every change, `npm run test:release` the rest, which a release needs besides.
- * `--needs-tools` leaves the suites that start optional tools.
+ * Runs suites with Node's own runner: `npm run test:all` all of them, or those of its patterns; `npm run test:product`
+ * the half for every change, `npm run test:release` the other half, for a release. `--needs-tools` runs only the suites
+ * that start optional tools.
  *
- * Two things differ from `node --test`, which starts files in the order of their names, each in a process of its own.
- * Suites that mostly wait begin first, so that the cores have work until the end. And suites beside sources that only
- * compute share one process per system: most of what each costs alone is the start of Node and the loading of modules.
+ * Two things differ from `node --test`, which starts files in the order of their names, each in its own process.
+ * Suites that mostly wait begin first, so that the cores have work until the end. Suites beside sources that only
+ * compute share one process per system, because starting Node and loading modules are most of their cost.
  *
  * Before Node's summary, one line for each missing tool says how many tests it skipped and which command installs it.
  */

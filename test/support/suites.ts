@@ -1,6 +1,6 @@
 /**
- * Which suites there are, which half of them a change is tried with, and which of them share a process. The runner
- * (run.ts) and the repeater (repeat/main.ts) start the same processes, the same way.
+ * The suites, their half for a change, and the groups that share a process. The runner (run.ts) and the repeater
+ * (repeat/main.ts) start the same processes, the same way.
  */
 import { chmodSync, existsSync, globSync, mkdtempSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,8 +8,8 @@ import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 /**
- * In the order in which they begin: the longest of all, those that wait for many processes, those that wait for some,
- * then the rest.
+ * In the order of their start: the longest, suites that wait for many processes, suites that wait for some, then the
+ * rest.
  */
 const SUITES = [
   'test/fault/rail-attack/*.test.ts',
@@ -19,10 +19,9 @@ const SUITES = [
 ];
 
 /**
- * What a release must pass and a change seldom touches: campaigns of faults and attacks that go on until they have seen
- * enough, what copies, moves or deals out whole installations or the source, every command that the pages show, the
- * packed artefact with all that is made of it, what a second browser or device is needed for, and the programs of
- * others: those that are woken, and those that judge us. CI runs them after `npm test`.
+ * Suites that a release must pass and a change seldom affects. CI runs them after `npm test`. They are long campaigns
+ * of faults and attacks, copies and moves of whole installations or the source, and every command in the pages. The
+ * others test the package and its artefacts, a second browser or device, and the programs of third parties.
  */
 const RELEASE = new RegExp(
   `^test/(?:${[
@@ -39,17 +38,17 @@ const RELEASE = new RegExp(
 
 const ROOT = resolve(import.meta.dirname, '..', '..');
 
-/** Linux's folder in memory, and what must be free there: thirty servers of 100 MB. */
+/** Linux's folder in memory, and the required free space: thirty servers of 100 MB. */
 const MEMORY = '/dev/shm';
 const MEMORY_BYTES = 3 * 1024 ** 3;
 
-/** Where suites share a process, each folder named here one: as far as they only compute, or start daemons within it. */
+/** The folders whose suites share one process each, for suites that only compute or start daemons within it. */
 const SHARING = /^(?:src\/[^/]+|bench|test\/(?:architecture|support)|test\/(?:contract|fault|system)\/[^/]+)(?=\/)/;
 /**
- * A suite with one of these in its text has a process of its own: hooks around each test of a file, which would be around
- * those of its neighbours too; what it waits for while it loads, for its neighbours come to their end meanwhile, and with
- * them the hooks at the end of a file; processes and threads, for which a whole system would wait; and what all of a
- * process shares. Hooks of the whole file, and servers at ports that the system picks, disturb nobody.
+ * A suite with one of these in its text has its own process. Hooks around each test of a file would apply to its
+ * neighbours. If a suite waits while it loads, its neighbours end meanwhile, and with them the hooks at the end of a
+ * file. A whole system would wait for its processes and threads. Global state of a process is shared.
+ * Hooks of the whole file, and servers at ports that the system picks, disturb no other suite.
  */
 const NEEDS_OWN_PROCESS = new RegExp(
   [
@@ -76,8 +75,8 @@ const found = (patterns: readonly string[]): string[] => {
 const TOOLS = resolve(import.meta.dirname, 'tools.ts');
 
 /**
- * The files that a suite is made of: itself, and the modules of the tests that it imports, as far as {@link TOOLS}.
- * Modules of the program are left out.
+ * The files of a suite: itself, and the test modules that it imports, as far as {@link TOOLS}. Modules of the program
+ * are omitted.
  */
 export function testFilesOf(suite: string, found = new Set<string>()): Set<string> {
   const file = resolve(suite);
@@ -92,15 +91,15 @@ export function testFilesOf(suite: string, found = new Set<string>()): Set<strin
 }
 
 /**
- * The suites that the words of a command line name: patterns, or all of them; `--product` and `--release` leave one half,
- * `--needs-tools` leaves those that start optional tools (tools.ts). None found ends the process.
+ * The suites for the arguments of a command line: patterns, or all of them; `--product` and `--release` select one
+ * half, `--needs-tools` selects suites that start optional tools (tools.ts). An empty selection ends the process.
  */
-export function suitesOf(words: readonly string[]): string[] {
-  const patterns = words.filter((word) => !word.startsWith('--'));
+export function suitesOf(args: readonly string[]): string[] {
+  const patterns = args.filter((word) => !word.startsWith('--'));
   const suites = found(patterns.length > 0 ? patterns : SUITES).filter((suite) => {
-    if (words.includes('--needs-tools') && !testFilesOf(suite).has(TOOLS)) return false;
-    if (words.includes('--product')) return !RELEASE.test(suite);
-    return !words.includes('--release') || RELEASE.test(suite);
+    if (args.includes('--needs-tools') && !testFilesOf(suite).has(TOOLS)) return false;
+    if (args.includes('--product')) return !RELEASE.test(suite);
+    return !args.includes('--release') || RELEASE.test(suite);
   });
   if (suites.length > 0) return suites;
   console.error(`no file matches ${patterns.join(' ')}`);
@@ -110,10 +109,10 @@ export function suitesOf(words: readonly string[]): string[] {
 const systemOf = (suite: string): string | undefined =>
   NEEDS_OWN_PROCESS.test(readFileSync(suite, 'utf8')) ? undefined : SHARING.exec(suite)?.[0];
 
-/** Short, where it is alone in its process: these fill the cores while the last of the others compute. */
+/** Short, when it is alone in its process: these fill the cores while the last of the others compute. */
 const IS_SHORT = /^(?:src\/(?!router\/)|examples|bench)/;
 
-/** What one process runs: a suite, or those of a system that share one. */
+/** The content of one process: a suite, or the suites of a system that share one. */
 export type TestProcess = {
   /** Its suite, or the folder of its suites. */
   readonly name: string;
@@ -121,12 +120,12 @@ export type TestProcess = {
 };
 
 /**
- * The processes that run these suites, in the order in which they begin. What they need besides is made here, and is gone
- * when we end: the files that join suites, and the place of the cluster that they share.
+ * The processes that run these suites, in the order of their start. Their shared files are made here and removed at the
+ * end: the files that join suites, and the folder of the shared cluster.
  */
 export function processesOf(suites: readonly string[]): TestProcess[] {
   const folder = mkdtempSync(join(tmpdir(), 'reveille-suites-'));
-  const clusters = mkdtempSync(join(placeOfClusters(), 'reveille-clusters-'));
+  const clusters = mkdtempSync(join(clusterFolder(), 'reveille-clusters-'));
   // PostgreSQL may run as another user.
   chmodSync(clusters, 0o711);
   process.once('exit', () => {
@@ -146,19 +145,19 @@ export function processesOf(suites: readonly string[]): TestProcess[] {
 }
 
 /**
- * In memory where there is room: what a suite's server says is on its disk need not outlive the computer, and a disk
- * that many suites wait for at once has kept a server silent for longer than chronosd waits for one.
+ * In memory when it has space: the data of a suite's server need not survive the computer. A disk that many suites wait
+ * for has blocked a server for longer than chronosd's timeout.
  */
-function placeOfClusters(): string {
+function clusterFolder(): string {
   const stats = existsSync(MEMORY) ? statfsSync(MEMORY) : undefined;
   return stats !== undefined && stats.bavail * stats.bsize >= MEMORY_BYTES ? MEMORY : tmpdir();
 }
 
-/** What Node is told for each process besides the file. */
-export const NODE_WORDS: readonly string[] = [
-  // What internals are for: see prepare.mjs.
+/** Additional arguments of Node for each process. */
+export const NODE_ARGS: readonly string[] = [
+  // The purpose of the internals: see prepare.mjs.
   '--expose-internals',
-  // Room for what a short life leaves behind: sweeping costs more than the memory.
+  // Memory for the garbage of a short process: collecting it costs more than the memory.
   '--min-semi-space-size=16',
   '--import',
   new URL('./prepare.mjs', import.meta.url).href,

@@ -1,16 +1,16 @@
-/** What ends with a test: cleanups in reverse order, folders and servers. */
+/** Resources that end with a test: cleanups in reverse order, folders and servers. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Whose end ends what was started: a test, `{ after }` of a file or a suite, or a {@link sharedOwner}. */
+/** The owner of cleanups: a test, `{ after }` of a file or a suite, or a {@link sharedOwner}. */
 export type Owner = { after(cleanup: () => unknown): void };
 
 const cleanups = new WeakMap<Owner, (() => unknown)[]>();
 
-/** Runs at the end of the owner, the last one that was registered first: a router closes before its folder goes. */
+/** Runs at the end of the owner, in reverse order: a router closes before its folder is removed. */
 export function atEnd(owner: Owner, cleanup: () => unknown): void {
   const registered = cleanups.get(owner);
   if (registered) {
@@ -24,7 +24,7 @@ export function atEnd(owner: Owner, cleanup: () => unknown): void {
   });
 }
 
-/** The owner of what the tests of a suite share; the suite's `after` ends it. */
+/** The owner of resources that the tests of a suite share; the suite's `after` ends it. */
 export function sharedOwner(): Owner & { end(): Promise<void> } {
   const ends: (() => unknown)[] = [];
   return {
@@ -35,7 +35,7 @@ export function sharedOwner(): Owner & { end(): Promise<void> } {
   };
 }
 
-/** A folder that is gone when its owner is over, also when a process that is just ending still writes to it. */
+/** A folder that is removed with its owner, also when an ending process still writes to it. */
 export function temporaryFolder(owner: Owner): string {
   const folder = mkdtempSync(join(tmpdir(), 'reveille-test-'));
   atEnd(owner, () => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }));

@@ -24,8 +24,8 @@ test('a run ends with a line for each missing tool, and then with the summary of
   const folder = temporaryFolder(t);
   symlinkSync(onPath('bash')!, join(folder, 'bash'));
   const { CI: _, NODE_TEST_CONTEXT: __, ...env } = process.env;
-  const words = [join('test', 'support', 'run.ts'), 'src/cli/outline/completion.test.ts'];
-  const { status, stdout } = spawnSync(process.execPath, words, {
+  const args = [join('test', 'support', 'run.ts'), 'src/cli/outline/completion.test.ts'];
+  const { status, stdout } = spawnSync(process.execPath, args, {
     ...{ cwd: ROOT, encoding: 'utf8', env: { ...env, PATH: folder } },
   });
   assert.equal(status, 0, stdout);
@@ -36,7 +36,7 @@ test('a run ends with a line for each missing tool, and then with the summary of
   assert.match(last.at(-1)!, /^ℹ duration_ms /);
 });
 
-test('no other module of the tests decides by itself what CI must have', () => {
+test('no other module of the tests decides which tools CI must have', () => {
   const files = globSync('{src,test,examples,bench}/**/*.ts', {
     cwd: ROOT,
     exclude: (path) => /node_modules/.test(path),

@@ -1,7 +1,7 @@
 /**
- * The optional tools of the tests: programs that a test starts and that npm does not install. This is the only place
- * that decides which of them are present. A test whose tool is missing is skipped, and its reason names the command that
- * installs the tool. With `CI` set it fails instead.
+ * The optional tools of the tests: programs that a test starts and that npm does not install. Only this module decides
+ * which of them are present. A test whose tool is missing is skipped, and its reason names the command that installs
+ * the tool. With `CI` set it fails instead.
  */
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
@@ -14,17 +14,17 @@ import { findFaketime } from './cluster/wall-clock.ts';
 type Requirement = {
   /** All of them must be on the PATH. */
   readonly programs: readonly string[];
-  /** The packages of Debian and its children that bring them; CI installs these. */
+  /** The packages of Debian and its derivatives that contain them; CI installs these. */
   readonly packages?: string;
-  /** The command that installs them, where no such package does. CI goes without them. */
+  /** The command that installs them, where there is no such package. CI runs without them. */
   readonly install?: string;
   /** A further condition on the installed programs. */
   readonly works?: () => boolean;
 };
 
-const succeeds = (program: string, ...words: string[]) => spawnSync(program, words).status === 0;
+const succeeds = (program: string, ...args: string[]) => spawnSync(program, args).status === 0;
 
-/** The first Python with the library that the Python client needs: another one may come first on the PATH. */
+/** The first Python with the library that the Python client needs: another one may be first on the PATH. */
 export const pythonForClient = (): string | undefined =>
   ['python3', '/usr/bin/python3'].find((program) =>
     succeeds(program, '-c', 'import sys, cryptography; sys.exit(sys.version_info < (3, 11))'),
@@ -91,7 +91,7 @@ export function installCommand(tool: Tool): string {
   return install ?? `apt-get install -y --no-install-recommends ${packages}`;
 }
 
-/** Where the PATH has a program, or `undefined`. */
+/** The path of a program on the PATH, or `undefined`. */
 export function onPath(program: string): string | undefined {
   const paths = (process.env.PATH ?? '').split(delimiter).filter((folder) => folder !== '');
   return paths
@@ -133,10 +133,10 @@ export function toolsIn(reason: unknown): Tool[] {
 export function needs(tools: Tool | readonly Tool[], ci = process.env.CI !== undefined): string | false {
   const missing = [tools].flat().filter((tool) => !has(tool as Tool)) as Tool[];
   const isInCi = missing.some((tool) => 'packages' in TOOLS[tool]);
-  return missing.length > 0 && hindrance(reasonOf(missing), ci && isInCi);
+  return missing.length > 0 && skipReason(reasonOf(missing), ci && isInCi);
 }
 
-function hindrance(reason: string, ci = process.env.CI !== undefined): string {
+function skipReason(reason: string, ci = process.env.CI !== undefined): string {
   if (ci) throw new Error(`not tested: ${reason}`);
   return reason;
 }
@@ -152,10 +152,10 @@ export function lacks(t: TestContext, tools: Tool | readonly Tool[]): boolean {
   return reason !== false;
 }
 
-/** The reason to skip what starts programs in the sandbox; `false` where the computer has `means` for one. */
+/** The reason to skip a test with the sandbox; `false` when the computer has `means` for one. */
 export function needsSandbox(means: SandboxMechanism): string | false {
   if (means.kind !== 'none') return false;
-  return (process.platform === 'linux' && needs('bubblewrap')) || hindrance(means.why);
+  return (process.platform === 'linux' && needs('bubblewrap')) || skipReason(means.why);
 }
 
 /** Whether bubblewrap works here. Where it does not, the test is skipped and must return. */

@@ -1,7 +1,7 @@
 /**
- * `npm run test:without -- [TOOL…]`: runs the suites of the product half that name a tool, with the tool's programs hidden
- * from the PATH, and prints a table. Without names it hides each optional tool alone, then all of them together. A name
- * that is no optional tool is taken for a program.
+ * `npm run test:without -- [TOOL…]`: runs the suites of the product half that name a tool, with the tool's programs
+ * hidden from the PATH, and prints a table. Without names it hides each optional tool alone, then all of them together.
+ * A name other than an optional tool's is a program.
  *
  * Exit 0: nothing failed. 1: a test failed or did not end.
  */
@@ -13,7 +13,7 @@ import { processesOf, suitesOf, testFilesOf } from './suites.ts';
 import { programsOf, TOOL_NAMES, type Tool } from './tools.ts';
 
 const PATH = process.env.PATH ?? '';
-/** How a suite uses the sandbox without naming bubblewrap. */
+/** The calls by which a suite uses the sandbox without naming bubblewrap. */
 const OTHER_NAMES: Partial<Record<string, string[]>> = { bubblewrap: ['needsSandbox'] };
 
 const isTool = (name: string): name is Tool => (TOOL_NAMES as string[]).includes(name);
@@ -43,10 +43,10 @@ function textOf(file: string): string {
   return texts.get(file)!;
 }
 
-/** Whether a suite, or a module of the tests that it imports, has one of the names in quotes, or calls it. */
+/** Whether a suite, or a test module that it imports, has one of the names in quotes, or calls it. */
 function isNamedIn(suite: string, names: readonly string[]): boolean {
-  const word = names.map((name) => RegExp.escape(name)).join('|');
-  const pattern = new RegExp(`['"\`](?:${word})['"\`]|\\b(?:has|needs)(?:${word}|Sandbox)\\b`, 'i');
+  const namePattern = names.map((name) => RegExp.escape(name)).join('|');
+  const pattern = new RegExp(`['"\`](?:${namePattern})['"\`]|\\b(?:has|needs)(?:${namePattern}|Sandbox)\\b`, 'i');
   return [...testFilesOf(suite)].some((file) => !file.endsWith('/support/tools.ts') && pattern.test(textOf(file)));
 }
 

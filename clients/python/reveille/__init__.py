@@ -1,7 +1,7 @@
 """Clients for Reveille, an alarm clock for AI agents.
 
 ``Chronosd`` sets alarms as an agent, ``Agent`` talks to a person's agent through the router (or to a daemon directly),
-``Executor`` hands over what a person has to approve. Every call raises ``ReveilleError``.
+``Executor`` submits intents that a person approves. Every call raises ``ReveilleError``.
 """
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 __all__ = ["UNSET", "Agent", "Chronosd", "Event", "Executor", "ReveilleError", "Unset"]
 
-#: A daemon says something every 15 seconds: a stream that is silent for so long is dead.
+#: A daemon sends a line every 15 seconds: a stream that is silent for this time is dead.
 SILENCE_SECONDS = 50
-#: A principal token is not used any more so many seconds before it ends.
+#: A principal token is not used in its last seconds.
 SPARE_SECONDS = 15
 
 
 class Chronosd(ChronosdRoutes):
-    """Alarms of one agent. The identity is proven when it is needed, and again before the proof runs out."""
+    """Alarms of one agent. The client proves the identity when needed, and again before the proof expires."""
 
     def __init__(
         self, url: str, token: str, identity: Identity, *, timeout: float = 30, ca_file: str | None = None
@@ -56,9 +56,9 @@ class Chronosd(ChronosdRoutes):
 
 
 class Event(NamedTuple):
-    """What an agent tells: its turns, their text as it comes, questions that wait."""
+    """An event of an agent: its turns, their text as it arrives, waiting questions."""
 
-    #: ``None`` where it cannot be resumed from.
+    #: ``None`` when the stream cannot resume from it.
     id: str | None
     type: str
     data: Any
@@ -68,9 +68,9 @@ class Agent(AgentRoutes):
     """A person's agent. A call wakes its machine when it goes through a router."""
 
     def events(self, *, conversation_id: str | None = None, after: str | None = None) -> Iterator[Event]:
-        """Yields what happens, from now on or after an event that was seen; goes on for ever.
+        """Yields events without end, from now on or after a given event.
 
-        A connection that is lost is opened again where it was. What repeating cannot mend is raised.
+        A lost connection is opened again at its position. Errors that are not retryable are raised.
         """
         pause = 0.5
         while True:
@@ -106,9 +106,9 @@ class Agent(AgentRoutes):
                 fields = {}
 
     def ask(self, message: str, *, conversation_id: str | None = None, timeout: float = 600) -> Turn:
-        """Says something and waits for the end of the turn, ``timeout`` seconds at most.
+        """Sends a message and waits for the end of the turn, ``timeout`` seconds at most.
 
-        :raises ReveilleError: ``unavailable`` when the turn has not ended in time; it goes on
+        :raises ReveilleError: ``unavailable`` when the turn has not ended in time; it continues
         """
         accepted = self.chat(message=message, conversation_id=UNSET if conversation_id is None else conversation_id)
         end = time.monotonic() + timeout
@@ -118,13 +118,13 @@ class Agent(AgentRoutes):
             if turn["status"] not in ("queued", "running"):
                 return turn
             if time.monotonic() > end:
-                raise ReveilleError("unavailable", f"the turn did not end within {timeout:g} s; it goes on", True)
+                raise ReveilleError("unavailable", f"the turn did not end within {timeout:g} s; it continues", True)
             time.sleep(pause)
             pause = min(pause * 1.5, 2)
 
 
 class Executor(ExecutorRoutes):
-    """Intents of one user, with a submitter's token: submit, read and cancel, never answer for the person."""
+    """Intents of one user, with a submitter's token: submit, read and cancel; it cannot answer questions."""
 
     def __init__(self, url: str, token: str, user: str, *, timeout: float = 30, ca_file: str | None = None) -> None:
         super().__init__(url, token, timeout=timeout, ca_file=ca_file)

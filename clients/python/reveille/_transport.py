@@ -1,4 +1,4 @@
-"""Calls of one daemon: in time, in its envelope, and with what each way of failing is called."""
+"""Calls of one daemon: timeouts, the response envelope and error codes."""
 from __future__ import annotations
 
 import json
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 
 class Unset:
-    """What an argument is that was not given: the member is left out, which is not the same as ``None``."""
+    """The default of an optional argument: the member is omitted, which differs from ``None``."""
 
     def __repr__(self) -> str:
         return "UNSET"
@@ -25,15 +25,15 @@ UNSET: Final = Unset()
 #: A number: as a ``Decimal`` it keeps its digits.
 Number = int | float | Decimal
 
-#: Longest answer that is read, in bytes.
+#: Maximum size of an answer, in bytes.
 ANSWER_BYTES = 64 * 1024 * 1024
 
 
 class ReveilleError(Exception):
-    """What a daemon refused, or why it could not be asked.
+    """The refusal of a daemon, or the reason why it could not be reached.
 
-    ``code`` is one of the closed set (docs/reference/api.md); ``unavailable`` also stands for a daemon that did not answer.
-    ``retryable`` says whether the same call may succeed later; ``retry_after`` how many seconds to wait at least.
+    ``code`` is one of the closed set (docs/reference/api.md); ``unavailable`` is also the code of a daemon that did not answer.
+    ``retryable`` says whether the same call may succeed later; ``retry_after`` is the minimum wait in seconds.
     """
 
     def __init__(self, code: str, message: str, retryable: bool, retry_after: float | None = None) -> None:
@@ -45,7 +45,7 @@ class ReveilleError(Exception):
 
 
 class _KeepsHost(urllib.request.HTTPRedirectHandler):
-    """A redirect would carry the token to wherever it points: none is followed."""
+    """A redirect would send the token to another address, so none is followed."""
 
     def redirect_request(self, *args: Any, **kwargs: Any) -> None:
         return None
@@ -81,7 +81,7 @@ class Caller:
     """One daemon and the credential for it. Made by the clients; has no calls of its own."""
 
     def __init__(self, url: str, token: str, *, timeout: float = 30, ca_file: str | None = None) -> None:
-        """``timeout`` is in seconds, for each read; ``ca_file`` names certificates (PEM) to trust besides the usual ones."""
+        """``timeout`` is in seconds, for each read; ``ca_file`` names additional trusted certificates (PEM)."""
         parts = urllib.parse.urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
             raise ValueError(f"url must be an http:// or https:// address without a query (got {url!r})")
@@ -93,7 +93,7 @@ class Caller:
         context = ssl.create_default_context()
         if ca_file is not None:
             context.load_verify_locations(ca_file)
-        # A proxy of the environment would be given the token.
+        # A proxy of the environment would get the token.
         self._opener = urllib.request.build_opener(
             urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=context), _KeepsHost()
         )
@@ -106,7 +106,7 @@ class Caller:
     def _open(self, request: urllib.request.Request, timeout: float) -> Iterator[Any]:
         """The answer to a request.
 
-        :raises ReveilleError: what the daemon answered instead, or why it did not
+        :raises ReveilleError: the daemon's error, or the reason why it did not answer
         """
         try:
             with self._opener.open(request, timeout=timeout) as response:
@@ -126,7 +126,7 @@ class Caller:
             error = decode(refusal.read(ANSWER_BYTES))["error"]
             return ReveilleError(str(error["code"]), str(error["message"]), bool(error["retryable"]), retry_after)
         except (ValueError, KeyError, TypeError, OSError, HTTPException):
-            message = f"{self._url} answered {refusal.code} without saying why"
+            message = f"{self._url} answered {refusal.code} without a reason"
             return ReveilleError("internal", message, refusal.code >= 500, retry_after)
 
     def _call(
@@ -154,4 +154,4 @@ class Caller:
         try:
             return decode(text)["data"]
         except (ValueError, KeyError, TypeError) as failure:
-            raise ReveilleError("internal", f"{self._url} answered what is no JSON of ours", False) from failure
+            raise ReveilleError("internal", f"{self._url} answered without the expected JSON", False) from failure

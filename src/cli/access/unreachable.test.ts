@@ -7,7 +7,7 @@ import { ManualClock } from '../../kit/clock/testing/manual-clock.ts';
 import { homeAt } from '../home/home.ts';
 import { attend } from './unreachable.ts';
 
-test('a daemon that takes connections and says nothing is given up within 10 s', async (t) => {
+test('a daemon that accepts connections and does not answer is reported within 10 s', async (t) => {
   const taken: Socket[] = [];
   const mute = createServer((socket) => taken.push(socket.on('error', () => {})));
   await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve));
@@ -29,7 +29,7 @@ test('a daemon that takes connections and says nothing is given up within 10 s',
   );
   const began = clock.monotonic();
   await clock.advance(5000);
-  await eventually('it is asked for a sign of life', () => taken.length > 0);
+  await eventually('it gets the health query', () => taken.length > 0);
   assert.equal(reasons.length, 0);
   await clock.advance(4999);
   await work;

@@ -7,7 +7,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { approverLocation, loadOrMakeApprover, openApproverWith, sealApprover } from './approver-key.ts';
 import { guardGuess, WAITING_MAX, WRONG_MAX } from './passphrase-guard.ts';
 
-test('the key of who approves lies beside the home, in the folder of the system for settings', () => {
+test("the approver's key is beside the home, in the system's folder for settings", () => {
   const environment = { HOME: '/home/ada', REVEILLE_HOME: '/home/ada/.reveille' };
   const fileOn = (platform: NodeJS.Platform, more = {}) => approverLocation({ ...environment, ...more }, platform).file;
   assert.equal(fileOn('linux'), '/home/ada/.config/reveille-approver/approver.json');
@@ -16,7 +16,7 @@ test('the key of who approves lies beside the home, in the folder of the system 
   assert.equal(fileOn('linux', { REVEILLE_APPROVER_DIR: '/stick' }), '/stick/approver.json');
 });
 
-test('the first key is made there, for its owner alone, and nothing of it in the home', async (t) => {
+test('the first key is made there, readable by its owner alone, and the home has no part of it', async (t) => {
   const folder = temporaryFolder(t);
   const environment = {
     HOME: folder,
@@ -44,7 +44,7 @@ test('five wrong passphrases on pages lock the key, also for the right one and a
   const open = (passphrase: string) =>
     openApproverWith(environment, passphrase, () => now).then(() => 'opened', codeOf);
   assert.equal(await open('wrong words'), 'forbidden');
-  assert.equal(await open(right), 'opened', 'a right one begins the count anew');
+  assert.equal(await open(right), 'opened', 'a right one resets the count');
   for (let guess = 0; guess < WRONG_MAX; guess++) assert.equal(await open('wrong words'), 'forbidden');
   assert.equal(await open(right), 'rate_limited');
   // Nothing of the count is in memory: what the file says holds for the next process as well.
@@ -58,7 +58,7 @@ test('five wrong passphrases on pages lock the key, also for the right one and a
   assert.equal(await open(right), 'opened', 'a terminal is not locked, and sealing anew ends the lock');
 });
 
-test('guesses are worked on one at a time, a few wait, and more are refused with Retry-After', async (t) => {
+test('guesses are processed one at a time, a few wait, and more are refused with Retry-After', async (t) => {
   const file = join(temporaryFolder(t), 'wrong-passphrases.json');
   let [open, most] = [0, 0];
   const guess = () =>
@@ -76,13 +76,15 @@ test('guesses are worked on one at a time, a few wait, and more are refused with
   const refused = outcomes.flatMap((outcome) =>
     outcome.status === 'rejected' ? [outcome.reason as ReveilleError] : [],
   );
-  t.diagnostic(`50 guesses at once: ${50 - refused.length} worked on, ${most} at a time, ${refused.length} refused`);
+  t.diagnostic(
+    `50 simultaneous guesses: ${50 - refused.length} processed, ${most} at a time, ${refused.length} refused`,
+  );
   assert.deepEqual([most, refused.length], [1, 50 - (WAITING_MAX + 1)]);
   for (const { code, retryAfterSeconds } of refused) assert.deepEqual([code, retryAfterSeconds], ['unavailable', 2]);
   assert.equal(await guess(), 'opened');
 });
 
-test('guesses at the same moment are five as well', async (t) => {
+test('simultaneous guesses are limited to five as well', async (t) => {
   const file = join(temporaryFolder(t), 'wrong-passphrases.json');
   let tried = 0;
   const wrong = () =>

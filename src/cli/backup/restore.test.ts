@@ -1,4 +1,4 @@
-/** Restoring archives that were crafted: nothing is written outside of the home, and a refused one leaves nothing. */
+/** Restores crafted archives: nothing is written outside of the home, and a refused one leaves nothing. */
 import assert from 'node:assert/strict';
 import {
   chmodSync,
@@ -42,7 +42,7 @@ async function collected(source: AsyncIterable<Buffer>): Promise<Buffer> {
   return Buffer.concat(await Readable.from(source).toArray());
 }
 
-/** The bytes of an archive with these entries: the writer writes whatever it is given. */
+/** The bytes of an archive with these entries: the writer accepts any entry. */
 function archiveOf(entries: readonly Crafted[]): Promise<Buffer> {
   async function* parts(): AsyncGenerator<Part> {
     for (const head of entries) {
@@ -149,7 +149,7 @@ test('modes give rights to the owner only, and links within the home are restore
   chmodSync(join(home!, 'closed'), 0o700);
 });
 
-test('links that lead out of the home are left out where that is asked for', async (t) => {
+test('links that lead out of the home are omitted on request', async (t) => {
   const { victim, restore } = await bench(t);
   const skipped: string[] = [];
   const entries = [link('out', victim), link('in', 'x'), file('x')];
@@ -158,7 +158,7 @@ test('links that lead out of the home are left out where that is asked for', asy
   assert.deepEqual(skipped, ['out']);
 });
 
-/** Entries of few names, so that they meet each other: hostile ones, and ones that are fine. */
+/** Entries with few names, so that they collide: hostile ones, and valid ones. */
 function crafted(pick: Dice, victim: string): Crafted[] {
   const one = <T>(list: readonly T[]): T => list[pick(list.length)]!;
   const name = () => one(['a', 'b', 'c', 'A', '.bash_profile', 'folder', 'file']);
@@ -177,7 +177,7 @@ function crafted(pick: Dice, victim: string): Crafted[] {
   return [...folders, ...Array.from({ length: 1 + pick(5) }, () => (pick(20) === 0 ? odd() : one(kinds)()))];
 }
 
-test('of hundreds of crafted archives none writes outside of the home', async (t) => {
+test('none of hundreds of crafted archives writes outside of the home', async (t) => {
   const { base, victim, restore } = await bench(t);
   const pick = diceOf(t);
   const counts = { archives: 0, refused: 0, restored: 0, outside: 0 };
@@ -194,7 +194,7 @@ test('of hundreds of crafted archives none writes outside of the home', async (t
         if (!stat.isSymbolicLink()) assert.equal(stat.mode & 0o7077, 0, JSON.stringify(entries));
         else if (leadsOut(at, home)) counts.outside++;
       }
-      // What was restored moves aside, so that the rest can be compared with what there was before.
+      // The restored home moves aside, so that the rest can be compared with the earlier state.
       renameSync(home, `${base}-restored`);
       if (JSON.stringify(tree(base)) !== JSON.stringify(before)) counts.outside++;
       renameSync(`${base}-restored`, join(temporaryFolder(t), 'home'));
@@ -206,7 +206,7 @@ test('of hundreds of crafted archives none writes outside of the home', async (t
   assert.ok(counts.refused > 200 && counts.restored > 20, JSON.stringify(counts));
 });
 
-/** Whether what a link leads to, as the system resolves it, is outside of a folder. Loops and gaps lead nowhere. */
+/** Whether a link's target, as the system resolves it, is outside of a folder. Loops and gaps have no target. */
 function leadsOut(path: string, folder: string): boolean {
   try {
     const real = realpathSync(path);
@@ -216,7 +216,7 @@ function leadsOut(path: string, folder: string): boolean {
   }
 }
 
-test('a folder that another process replaces by a link in the meantime is not followed', async (t) => {
+test('a folder that another process replaces by a link meanwhile is not followed', async (t) => {
   const base = realpathSync(temporaryFolder(t));
   const [root, victim] = [join(base, 'root'), join(base, 'victim')];
   for (const folder of [root, victim]) mkdirSync(folder);

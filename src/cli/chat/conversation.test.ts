@@ -1,4 +1,4 @@
-/** The words of a turn on a terminal: each is written once, however often the event log sends it. */
+/** The text of a turn on a terminal: each word is written once, however often the event log sends it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { temporaryFolder } from '../../../test/support/temporary.ts';
@@ -26,7 +26,7 @@ function screen() {
   return { shown, say, call, written: () => written };
 }
 
-test('a reader that is a piece behind when the log folds a reply writes each word once', async (t) => {
+test('a reader that is one piece behind when the log merges a reply writes each word once', async (t) => {
   const clock = new ManualClock();
   const store = openConversationStore({ dataDir: temporaryFolder(t), clock, onEvents: () => feed.wake() });
   t.after(() => store.close());
@@ -45,14 +45,14 @@ test('a reader that is a piece behind when the log folds a reply writes each wor
   await settle();
   await store.say(turn, 0, 'Good ');
   await first;
-  // The turn ends before the reader asks for the second piece: the log holds the whole reply in its place by then.
+  // The turn ends before the reader requests the second piece: the log has the whole reply in its place by then.
   await store.say(turn, 5, 'morning.');
   await store.finish(turn, { status: 'done', reply: 'Good morning.', model: 'm' }, 'Good morning.');
   await next();
   assert.equal(written(), 'Good morning.');
 });
 
-test('a reply that begins anew with other words is written anew, and one that was missed in part is written whole', () => {
+test('a reply that restarts with other text is written anew, and a partly missed one is written completely', () => {
   const anew = screen();
   anew.say(0, 'Good morning');
   anew.say(0, 'Good');
@@ -66,7 +66,7 @@ test('a reply that begins anew with other words is written anew, and one that wa
   assert.equal(late.written(), 'morning to you\nGood morning to you');
 });
 
-test('the same words after a call are written again', () => {
+test('the same text after a call is written again', () => {
   const { say, call, written, shown } = screen();
   say(0, 'Done.');
   call();

@@ -25,14 +25,14 @@ describe('reveille agent whoami', () => {
     for (const text of [first.stdout, first.stderr, second.stdout, second.stderr]) assert.ok(!text.includes(seed));
   });
 
-  test('several at once agree about who they are', async (t) => {
+  test('several simultaneous calls agree about their identity', async (t) => {
     const home = join(temporaryFolder(t), 'home');
     const answers = await Promise.all([1, 2, 3].map(() => reveille(home, ['agent', 'whoami', '--json'])));
     assert.equal(new Set(answers.map(({ stdout }) => stdout)).size, 1);
     assert.ok(answers.every(({ status }) => status === 0));
   });
 
-  test('speaks for the label and key file that the environment names', async (t) => {
+  test('uses the label and key file that the environment names', async (t) => {
     const folder = temporaryFolder(t);
     const file = join(folder, 'other.key');
     const key = generateKey();
@@ -42,7 +42,7 @@ describe('reveille agent whoami', () => {
     assert.equal(JSON.parse(stdout).did, `did:matrix:alice:${key.publicKeyHex.slice(0, 16)}`);
   });
 
-  test('refuses a key that others can read, with the command that mends it', async (t) => {
+  test('refuses a key that others can read, with the command that repairs it', async (t) => {
     const home = join(temporaryFolder(t), 'home');
     await reveille(home, ['agent', 'whoami']);
     const file = join(home, 'keys', 'agent.key');
@@ -52,7 +52,7 @@ describe('reveille agent whoami', () => {
     assert.match(stderr, /can be used by others \(mode 0644\); run: chmod 600 /);
   });
 
-  test('leaves a damaged key as it is and does not repeat its contents', async (t) => {
+  test('leaves a damaged key unchanged and does not repeat its contents', async (t) => {
     const home = join(temporaryFolder(t), 'home');
     await reveille(home, ['agent', 'whoami']);
     const file = join(home, 'keys', 'agent.key');
@@ -95,7 +95,7 @@ describe('reveille agent enroll, list and revoke', () => {
     assert.deepEqual([states.get(one.publicKeyHex), states.get(two.publicKeyHex)], [true, false]);
   });
 
-  test('revoke takes the beginning of a key as the list shows it, and all keys of a label without one', async () => {
+  test('revoke accepts the prefix of a key in the list, and without one revokes all keys of a label', async () => {
     const keys = [generateKey(), generateKey(), generateKey()];
     for (const { publicKeyHex } of keys)
       await house.run('agent', 'enroll', '--label', 'bob', '--public-key', publicKeyHex);

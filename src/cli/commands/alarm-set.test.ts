@@ -12,7 +12,7 @@ const TYPED: Typed = { now: Date.UTC(2026, 10, 22, 21, 30), zone: 'Europe/Berlin
 const alarmOf = (message: string | undefined, flags: SetFlags, words?: string, typed = TYPED) =>
   alarmTyped(message, flags, typed, words).alarm;
 
-/** The members that are set. */
+/** The given members. */
 const set = (message: string | undefined, flags: SetFlags, words?: string) =>
   Object.fromEntries(Object.entries(alarmOf(message, flags, words)).filter(([, value]) => value !== undefined));
 
@@ -32,7 +32,7 @@ test('a delay, an instant and a cron expression become their fields', () => {
   });
 });
 
-test('everything else is handed on, the payload as its source text', () => {
+test('all other options are passed on, the payload as its source text', () => {
   const flags = {
     in: '10m',
     label: 'l',
@@ -68,7 +68,7 @@ test('a message from a file arrives byte for byte, its byte order mark and last 
   assert.equal(alarmOf(undefined, { in: '1m', messageFile: file }).wake_message, '\ufeffline\r\n\u0001 \n');
 });
 
-test('what cannot be meant is refused with the flag, the value and the remedy', (t) => {
+test('an impossible option is refused with the flag, the value and the remedy', (t) => {
   const folder = temporaryFolder(t);
   const binary = join(folder, 'binary');
   writeFileSync(binary, Buffer.from([0xff, 0xfe, 0x41]));
@@ -113,7 +113,7 @@ test('what cannot be meant is refused with the flag, the value and the remedy', 
   }
 });
 
-test('a time is read as people type it, in the zone of whoever types', () => {
+test("a time is read as people type it, in the user's zone", () => {
   const fire_at = '2026-11-23T08:00:00.000Z';
   const once = { kind: 'once', fire_at, wake_message: 'm' };
   assert.deepEqual(set('m', {}, 'tomorrow 9am'), once);
@@ -132,7 +132,7 @@ test('a time is read as people type it, in the zone of whoever types', () => {
   assert.deepEqual(set('m', {}, 'every 15 minutes'), { kind: 'cron', cron_expr: '@every 15m', wake_message: 'm' });
 });
 
-test('where the zone of the machine is not known, a time of the day asks for it', () => {
+test('without a known zone of the machine, a time of day requires one', () => {
   const nowhere = { ...TYPED, zone: undefined };
   for (const words of ['tomorrow 9am', 'every weekday at 9'])
     assert.throws(() => alarmOf('m', {}, words, nowhere), /time zone of this computer is not known.* --zone/);
@@ -141,7 +141,7 @@ test('where the zone of the machine is not known, a time of the day asks for it'
     assert.ok(alarmOf('m', {}, words, nowhere));
 });
 
-test('an edit of the expression alone leaves the alarm in its zone, whatever the zone of the machine', () => {
+test('an edit of the expression alone keeps the zone of the alarm, in any zone of the machine', () => {
   const changes = (flags: EditFlags) =>
     Object.fromEntries(Object.entries(changesOf(flags, TYPED)).filter(([, value]) => value !== undefined));
   assert.deepEqual(changes({ cron: '0 8 * * *' }), { cron_expr: '0 8 * * *' });
@@ -153,7 +153,7 @@ test('an edit of the expression alone leaves the alarm in its zone, whatever the
   assert.deepEqual(changes({ zone: 'Asia/Tokyo' }), { timezone: 'Asia/Tokyo' });
 });
 
-test('an edit with a series as its instant is refused with what edit takes', () => {
+test('an edit with a series as its instant is refused with the accepted forms', () => {
   assert.throws(() => changesOf({ at: 'every monday at 9' }, TYPED), {
     message: '--at must be one instant; for a series use --cron "every monday at 9"',
   });

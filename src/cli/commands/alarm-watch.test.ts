@@ -21,10 +21,10 @@ describe('reveille alarm watch', () => {
   const wake = async (message: string, delay_seconds = 1) =>
     (await house.client.createAlarm({ kind: 'once', wake_message: message, delay_seconds })).id;
 
-  test('tells every ring once, also of alarms that come and go meanwhile, and Ctrl-C ends it with 0', async (t) => {
+  test('prints every fire once, also of alarms that are added and removed meanwhile, and Ctrl-C ends it with 0', async (t) => {
     const old = await wake('rang before');
-    await eventually('the alarm has rung', async () => (await house.client.getAlarm(old)).status === 'fired');
-    // The second in which the watch begins must be a later one than that ring's.
+    await eventually('the alarm has fired', async () => (await house.client.getAlarm(old)).status === 'fired');
+    // The watch must begin in a later second than that fire.
     const ended = Date.parse((await house.client.listFires(old)).fires[0]!.finished_at);
     await eventually('a later second', () => Math.floor(Date.now() / 1000) > Math.floor(ended / 1000));
 
@@ -47,13 +47,13 @@ describe('reveille alarm watch', () => {
     );
   });
 
-  test('tells a failure with its error, as a JSON line for programs, and SIGTERM ends it with 0', async (t) => {
+  test('prints a failure with its error, as a JSON line for programs, and SIGTERM ends it with 0', async (t) => {
     const watching = stayingReveille(t, house.home.path, ['alarm', 'watch', '--json']);
-    // It says nothing before the first ring: one that it tells shows that it watches.
+    // It prints nothing before the first fire: a printed fire shows that it watches.
     let rung = 0;
     await Promise.all([
       watching.until((outcome) => lines(outcome).length > 0),
-      eventually('a ring is told', async () => {
+      eventually('a fire is printed', async () => {
         if (lines(watching.outcome).length === 0) await wake(`probe ${++rung}`);
         return lines(watching.outcome).length > 0;
       }),
@@ -76,14 +76,14 @@ describe('reveille alarm watch', () => {
     const watching = stayingReveille(t, house.home.path, ['alarm', 'watch', '--id', id.slice(0, 23)]);
     await watching.until(watches);
     await wake('another', 1);
-    // Only now: the command may take longer to start than an alarm takes to ring.
+    // Only now: the command may take longer to start than an alarm takes to fire.
     await house.client.patchAlarm(id, { delay_seconds: 1 });
     await watching.ended;
     assert.equal(watching.outcome.status, 0);
     assert.match(watching.outcome.stdout, /^Watching 1 active alarm; Ctrl-C ends\.\n[^\n]+ {2}the one\n$/);
   });
 
-  test('stays while chronosd is away, and tells what happened meanwhile', async (t) => {
+  test('continues while chronosd is down, and prints the events of that time afterwards', async (t) => {
     const own = sharedOwner();
     t.after(() => own.end());
     const other = await startInstallation(own);
@@ -100,7 +100,7 @@ describe('reveille alarm watch', () => {
     assert.equal((await watching.end('SIGINT')).status, 0);
   });
 
-  test('an alarm that is not there, and a chronosd that was never there, end it at once', async () => {
+  test('an absent alarm, and an unreachable chronosd, end it at once', async () => {
     const absent = await house.attempt(['alarm', 'watch', '--id', '019ed2b4-7c11-7000-8000-000000000001']);
     assert.equal(absent.status, 1);
     assert.match(absent.stderr, /you have no alarm with this id/);

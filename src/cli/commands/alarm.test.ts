@@ -22,7 +22,7 @@ before(async () => {
 });
 after(() => shared.end());
 
-/** Sets an alarm and gives its id. */
+/** Sets an alarm and returns its id. */
 async function set(...words: string[]): Promise<string> {
   return JSON.parse(await house.run('alarm', 'set', ...words, '--json')).id;
 }
@@ -30,7 +30,7 @@ async function set(...words: string[]): Promise<string> {
 const statusOf = async (id: string) => (await house.client.getAlarm(id)).status;
 
 describe('reveille alarm set', () => {
-  test('says what was set and when it rings, from now and in local time', async () => {
+  test('prints the alarm and its due time, from now and in local time', async () => {
     const said = await house.run('alarm', 'set', 'Look at the build', '--in', '10m');
     assert.match(
       said,
@@ -40,18 +40,18 @@ describe('reveille alarm set', () => {
     assert.deepEqual([json.next_fire_at, json.status, json.deduped], ['2036-06-15T08:10:00.000Z', 'active', false]);
   });
 
-  test('is told as the words of whoever is at the keyboard', async () => {
+  test('is recorded as the text of the person at the keyboard', async () => {
     const id = await set('call the bank', '--in', '1h', '--as', 'Ada Lovelace');
     assert.deepEqual((await house.client.getAlarm(id)).set_by, { kind: 'person', name: 'Ada Lovelace' });
     assert.match(await house.run('alarm', 'show', id), /set by +Ada Lovelace, a person/);
     const named = (await house.client.getAlarm(await set('x', '--in', '1h'))).set_by?.name;
     assert.equal(named, userInfo().username);
-    // A client that holds the agent's key and the transport token, and nothing of the operator's.
+    // A client with the agent's key and the transport token, without the operator's credentials.
     const own = await house.client.createAlarm({ kind: 'once', wake_message: 'x', delay_seconds: 3600 });
     assert.equal((await house.client.getAlarm(own.id)).set_by, undefined);
   });
 
-  test('a series says in which zone its expression is read when nobody chose one', async () => {
+  test('a series without a chosen zone says in which zone its expression is read', async () => {
     const ring = String.raw`\w{3} \d+ \w{3}( \d{4})? 09:00`;
     const weekdays = await house.run('alarm', 'set', 'x', '--cron', '0 9 * * 1-5');
     assert.match(
@@ -62,16 +62,16 @@ describe('reveille alarm set', () => {
     );
     const zoned = await house.run('alarm', 'set', 'x', '--cron', '0 9 * * 1-5', '--zone', 'Asia/Tokyo');
     assert.match(zoned, / 09:00\n {2}read in Asia\/Tokyo\n$/);
-    // A length of time is the same in every zone.
+    // A duration is the same in every zone.
     assert.doesNotMatch(await house.run('alarm', 'set', 'x', '--cron', '@every 90s'), /read in|Berlin/);
     const every = await house.run('alarm', 'set', 'x', '--cron', '@every 90s', '--json');
     assert.doesNotMatch(every, /zone|Berlin/);
-    // A series is confirmed as one, with its next three instants.
+    // A series is confirmed with its next three instants.
     const hours = await house.run('alarm', 'set', 'x', 'every 2 hours');
     assert.match(hours, /^Set .*\n {2}a series: every 2 h\n {2}rings in .*: \w.*, then \w.*, then \w.*\n$/);
   });
 
-  test('message and payload arrive at the agent as they were written', async () => {
+  test('message and payload arrive at the agent unchanged', async () => {
     const message = 'Ünïcödé 日本語 \u202e \u0007 trailing  \r\n\t';
     const payload = '{"big":12345678901234567890,"one":1.0,"b":1,"a":[1e400,"\\u0041"]}';
     const file = join(house.home.path, 'payload.json');
@@ -80,7 +80,7 @@ describe('reveille alarm set', () => {
     const { status, stdout, stderr } = await house.attempt(words, { input: message });
     assert.equal(status, 0, stderr);
     const { id } = JSON.parse(stdout);
-    await eventually('the alarm has rung', async () => (await statusOf(id)) === 'fired');
+    await eventually('the alarm has fired', async () => (await statusOf(id)) === 'fired');
     const turn = agent.turns.find((body) => body.includes(id))!;
     assert.equal(JSON.parse(turn).message, message);
     assert.equal(sliceAt(turn, ['payload']), payload);
@@ -100,7 +100,7 @@ describe('reveille alarm set', () => {
     assert.match(other.stderr, /^error: --key "k1" belongs to .* differs in the message;/);
   });
 
-  test('a command line that cannot be meant ends with 2, says why, and sets nothing', async () => {
+  test('an impossible command line ends with 2, prints the reason, and sets nothing', async () => {
     const before = (await house.run('alarm', 'list', '--all', '--json')).split('\n').length;
     const cases: [string[], RegExp][] = [
       [['m'], /give --in, --at or --cron/],
@@ -123,7 +123,7 @@ describe('reveille alarm set', () => {
     assert.equal((await house.run('alarm', 'list', '--all', '--json')).split('\n').length, before);
   });
 
-  test('what chronosd refuses ends with 1 and its sentence', async () => {
+  test('a refusal of chronosd ends with 1 and its sentence', async () => {
     const cases: [string[], RegExp][] = [
       [['m', '--at', '2020-01-01T00:00:00Z'], /^error: --at must be in the future/],
       [['m', '--cron', '61 * * * *'], /^error: --cron: minute "61"/],
@@ -139,7 +139,7 @@ describe('reveille alarm set', () => {
 });
 
 describe('reveille alarm list', () => {
-  test('shows status, next ring and message on aligned lines, and whole alarms as JSON lines', async () => {
+  test('shows status, next fire and message on aligned lines, and whole alarms as JSON lines', async () => {
     const id = await set('A message for the list', '--in', '2h', '--label', 'listed');
     const text = await house.run('alarm', 'list');
     const [heading, ...rest] = text.split('\n');
@@ -152,7 +152,7 @@ describe('reveille alarm list', () => {
     assert.ok(jsons.some((one) => JSON.parse(one).id === id && JSON.parse(one).label === 'listed'));
   });
 
-  test('shows what is ahead first, by time, and what is over only when it is asked for', async () => {
+  test('shows upcoming alarms first, by time, and ended ones only on request', async () => {
     const [late, soon, over] = [
       await set('late', '--in', '9d'),
       await set('soon', '--in', '20m'),
@@ -169,7 +169,7 @@ describe('reveille alarm list', () => {
     const rings = ahead.filter(({ status }) => status === 'active').map(({ next_fire_at: at }) => at);
     assert.deepEqual(rings, rings.toSorted());
     const places = ahead.map(({ id }) => id);
-    assert.ok(places.indexOf(soon) < places.indexOf(late), 'the nearer one stands first');
+    assert.ok(places.indexOf(soon) < places.indexOf(late), 'the nearer one is first');
     const all = await ids('--all');
     assert.ok(all.some(({ id }) => id === over));
     assert.equal(
@@ -179,7 +179,7 @@ describe('reveille alarm list', () => {
     assert.equal((await ids('--limit', '1')).length, 1);
   });
 
-  test('goes through all pages with --all, and filters', async () => {
+  test('lists all pages with --all, and filters', async () => {
     const set2 = [await set('p1', '--cron', '@yearly'), await set('p2', '--cron', '@yearly')];
     await house.run('alarm', 'pause', set2[0]!);
     const ids = async (...words: string[]) =>
@@ -198,7 +198,7 @@ describe('reveille alarm list', () => {
     assert.match(wrong.stderr, /--status must be one of active, paused, fired, cancelled, failed \(got "sleeping"\)/);
   });
 
-  test('ends quietly when its reader has gone', async () => {
+  test('ends quietly when its reader has closed', async () => {
     const child = spawn(process.execPath, [PROGRAM, 'alarm', 'list', '--all', '--limit', '1', '--json'], {
       env: { PATH: process.env.PATH ?? '', REVEILLE_HOME: house.home.path },
     });
@@ -213,7 +213,7 @@ describe('reveille alarm list', () => {
 });
 
 describe('an alarm id', () => {
-  test('may be shortened, in any case, as long as it fits one alarm', async () => {
+  test('may be shortened, in any case, as long as one alarm matches', async () => {
     const id = await set('x', '--in', '1h');
     const show = async (given: string) => JSON.parse(await house.run('alarm', 'show', given, '--json')).alarm.id;
     assert.equal(await show(id.slice(0, 18)), id);
@@ -221,7 +221,7 @@ describe('an alarm id', () => {
     assert.equal(await show(id.toUpperCase()), id);
   });
 
-  test('that fits several alarms, none, or is none is refused with what to do', async () => {
+  test('with several matches, no match or a wrong form is refused with the remedy', async () => {
     const id = await set('twin', '--in', '1h');
     await set('other twin', '--in', '1h');
     const several = await house.attempt(['alarm', 'cancel', id.slice(0, 6)]);
@@ -241,12 +241,12 @@ describe('an alarm id', () => {
     assert.equal((await house.attempt(['alarm', 'show', ''])).status, 2);
   });
 
-  test('may be a label that one alarm has; of several, those that still ring count first', async () => {
+  test('may be the label of one alarm; of several, active ones are preferred', async () => {
     const id = await set('x', '--in', '1h', '--label', 'the build');
     const show = async (given: string) => JSON.parse(await house.run('alarm', 'show', given, '--json')).alarm.id;
     assert.equal(await show('the build'), id);
     assert.match(await house.run('alarm', 'cancel', 'the build'), new RegExp(`^Cancelled ${id}`));
-    assert.equal(await show('the build'), id, 'one that is over is found as well');
+    assert.equal(await show('the build'), id, 'an ended one is found as well');
     const again = await set('x', '--in', '1h', '--label', 'the build');
     assert.equal(await show('the build'), again);
     await set('y', '--in', '1h', '--label', 'the build');
@@ -258,7 +258,7 @@ describe('an alarm id', () => {
 });
 
 describe('reveille alarm edit', () => {
-  test('changes what is named, takes away what is cleared, and leaves the rest', async () => {
+  test('changes the named members, removes the cleared ones, and keeps the rest', async () => {
     const id = await set('before', '--in', '1h', '--label', 'old', '--jitter', '5s', '--payload', '{"n":1.0}');
     const said = await house.run('alarm', 'edit', id, '--label', 'new', '--in', '2h', '--clear', 'jitter');
     assert.match(said, new RegExp(`^Changed\nAlarm ${id}\n`));
@@ -272,13 +272,13 @@ describe('reveille alarm edit', () => {
     assert.deepEqual(
       JSON.parse(shown).alarm.set_by.kind,
       'person',
-      'the words of a person stay that when they edit them',
+      "a person's message stays marked as one after an edit",
     );
     await house.run('alarm', 'edit', id, '--message', 'again', '--as', 'Ada Lovelace');
     assert.match(await house.run('alarm', 'show', id), /set by +Ada Lovelace, a person/);
   });
 
-  test('says what cannot be meant, and changes nothing', async () => {
+  test('reports an impossible edit, and changes nothing', async () => {
     const id = await set('x', '--in', '1h', '--label', 'stays');
     const cases: [string[], number, RegExp][] = [
       [[], 2, /no change is given/],
@@ -298,7 +298,7 @@ describe('reveille alarm edit', () => {
 });
 
 describe('changing an alarm', () => {
-  test('pause, resume and cancel say what the alarm is then', async () => {
+  test('pause, resume and cancel print the new status', async () => {
     const id = await set('x', '--in', '1h');
     assert.match(await house.run('alarm', 'pause', id), new RegExp(`^Paused ${id}\n.*: reveille alarm resume ${id}\n`));
     assert.match(
@@ -310,11 +310,11 @@ describe('changing an alarm', () => {
     assert.equal(resume.status, 1);
     assert.match(resume.stderr, /only a paused alarm can be resumed; this one is cancelled/);
     const fired = await set('x', '--in', '1s');
-    await eventually('the alarm has rung', async () => (await statusOf(fired)) === 'fired');
+    await eventually('the alarm has fired', async () => (await statusOf(fired)) === 'fired');
     assert.equal(await house.run('alarm', 'cancel', fired), `${fired} is already fired; nothing was cancelled\n`);
   });
 
-  test('trigger rings at once, beside the schedule, and the ledger shows it', async () => {
+  test('trigger fires at once, beside the schedule, and the ledger shows it', async () => {
     const id = await set('x', '--in', '1h');
     assert.match(
       await house.run('alarm', 'trigger', id),
@@ -338,7 +338,7 @@ describe('changing an alarm', () => {
     const list = await house.run('alarm', 'list', '--status', 'failed');
     assert.match(list, /\n +1 failed attempt of 100, the last one: .*410/);
     assert.match(await house.run('alarm', 'redrive', id), new RegExp(`^Redriven ${id}\n {2}rings `));
-    await eventually('the alarm has rung', async () => (await statusOf(id)) === 'fired');
+    await eventually('the alarm has fired', async () => (await statusOf(id)) === 'fired');
     const { fires } = JSON.parse(await house.run('alarm', 'show', id, '--json'));
     assert.deepEqual(
       fires.map((fire: { outcome: string }) => fire.outcome),
@@ -350,26 +350,26 @@ describe('changing an alarm', () => {
 
 describe('without chronosd', () => {
   const words = ['alarm', 'list'];
-  test('a home without anything says how to begin', async (t) => {
+  test('an empty home prints how to begin', async (t) => {
     const { status, stderr } = await reveille(join(temporaryFolder(t), 'home'), words);
     assert.equal(status, 1);
     assert.match(stderr, /^error: no token for chronosd at http:\/\/127\.0\.0\.1:9096: run "reveille up" once/);
   });
 
-  test('an address where nobody listens is named, with what to do', async () => {
+  test('an address without a listener is named, with the remedy', async () => {
     const env = { MATRIX_CHRONOS_URL: 'http://127.0.0.1:1', MATRIX_CHRONOS_TOKEN: 'x' };
     const { status, stderr } = await house.attempt(words, { env });
     assert.equal(status, 1);
     assert.match(stderr, /cannot reach chronosd at http:\/\/127\.0\.0\.1:1 .*start it with "reveille up"/);
   });
 
-  test("this machine's token goes to no other chronosd", async () => {
+  test("this machine's token is sent to no other chronosd", async () => {
     const { status, stderr } = await house.attempt(words, { env: { MATRIX_CHRONOS_URL: 'http://127.0.0.1:1' } });
     assert.equal(status, 1);
     assert.match(stderr, /no token for chronosd at http:\/\/127\.0\.0\.1:1: set MATRIX_CHRONOS_TOKEN/);
   });
 
-  test('a damaged record of secrets, identity or run is named and left as it is', async (t) => {
+  test('a damaged record of secrets, identity or run is named and left unchanged', async (t) => {
     for (const file of ['secrets.json', 'identity.json', 'run.json']) {
       const home = temporaryFolder(t);
       writeFileSync(join(home, file), '{"half":', { mode: 0o600 });

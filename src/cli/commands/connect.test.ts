@@ -43,7 +43,7 @@ function homeWith(t: TestContext, files: Record<string, string> = {}) {
 
 const actionsOf = ({ files }: { files: { action: string }[] }) => files.map(({ action }) => action);
 
-/** What each client's files say, with entries of others. */
+/** The files of each client, with entries of other programs. */
 const CLIENTS: Record<string, Record<string, string>> = {
   claude: {
     '.claude.json':
@@ -120,7 +120,7 @@ describe('each client', () => {
   }
 });
 
-test('after somebody has changed the file, undo takes out our entries alone', async (t) => {
+test("after another program has changed the file, undo removes only this program's entries", async (t) => {
   const { at, connect } = homeWith(t, CLIENTS.claude);
   await connect('claude', '--yes');
   const { mcpServers, ...state } = JSON.parse(read(at('.claude.json')));
@@ -131,7 +131,7 @@ test('after somebody has changed the file, undo takes out our entries alone', as
   assert.deepEqual(JSON.parse(read(at('.claude.json'))), { ...others, numStartups: 4, mcpServers: before });
 });
 
-test('connected again from another place, the first backup stays, and undo goes back to it', async (t) => {
+test('after connecting again from another folder, the first backup stays, and undo restores it', async (t) => {
   const text = CLIENTS.cursor!['.cursor/mcp.json']!;
   const { at, connect } = homeWith(t, CLIENTS.cursor);
   await connect('cursor', '--yes');
@@ -143,7 +143,7 @@ test('connected again from another place, the first backup stays, and undo goes 
   assert.equal(read(file), text);
 });
 
-test('nothing secret is written, and the home is named where it is not the usual one', async (t) => {
+test('nothing secret is written, and an unusual home is named', async (t) => {
   const { home, at, connect } = homeWith(t, { 'secrets.json': 'no' });
   await connect('gemini', '--yes');
   const { mcpServers, hooks } = JSON.parse(read(at('.gemini/settings.json')));
@@ -154,13 +154,13 @@ test('nothing secret is written, and the home is named where it is not the usual
   );
 });
 
-test('--without leaves parts out', async (t) => {
+test('--without omits parts', async (t) => {
   const { at, connect } = homeWith(t);
   assert.deepEqual(actionsOf(await connect('claude', '--without', 'hook', 'time', '--yes')), ['create', 'none']);
   assert.deepEqual(Object.keys(JSON.parse(read(at('.claude.json'))).mcpServers), ['chronos']);
 });
 
-describe('what is refused changes nothing', () => {
+describe('a refusal changes nothing', () => {
   const REFUSED: [what: string, prepare: (file: string) => void, message: RegExp][] = [
     ['a broken file', (file) => writeFileSync(file, '{"a": '), /mcp\.json: line 1, column 7: value expected/],
     ['a read-only file', (file) => writeFileSync(file, '{}', { mode: 0o444 }), /is read-only \(mode 0444\)/],
@@ -183,13 +183,13 @@ describe('what is refused changes nothing', () => {
       assert.deepEqual(readdirSync(at('.cursor')), ['mcp.json', 'other']);
     });
 
-  test('where one of two files is broken, the other is not written either', async (t) => {
+  test('when one of two files is broken, the other is not written either', async (t) => {
     const { at, connect } = homeWith(t, { '.claude.json': '{}', '.claude/settings.json': '[' });
     assert.equal((await connect('claude', '--yes')).status, 1);
     assert.equal(read(at('.claude.json')), '{}');
   });
 
-  test('wrong words, and nobody to ask', async (t) => {
+  test('wrong arguments, and no terminal for a question', async (t) => {
     const { home, connect } = homeWith(t);
     for (const [words, message] of [
       [['emacs'], /no client "emacs"; clients are claude, codex/],
@@ -205,7 +205,7 @@ describe('what is refused changes nothing', () => {
     assert.deepEqual(readdirSync(home), []);
   });
 
-  test('a program in a cache of npx is not written down', () => {
+  test('the path of a program in a cache of npx is not written', () => {
     const program = '/home/a/.npm/_npx/3f2a/node_modules/reveille/bin/reveille.mjs';
     assert.throws(() => entriesOf({ program, execPath: process.execPath, environment: {} }, []), {
       code: 'conflict',
@@ -214,7 +214,7 @@ describe('what is refused changes nothing', () => {
   });
 });
 
-test('where a service runs, its program is named instead of one that goes', (t) => {
+test('with a service, its program is written instead of a temporary one', (t) => {
   const { home, at } = homeWith(t);
   const context = { environment: { HOME: home, XDG_DATA_HOME: home }, home: homeAt(at('.reveille')) };
   const { versions, current } = servicePlace(context.environment, context.home.path);
@@ -227,7 +227,7 @@ test('where a service runs, its program is named instead of one that goes', (t) 
   assert.equal(programToName(context, '/usr/lib/node_modules/reveille/bin/reveille.mjs').startsWith('/usr/lib'), true);
 });
 
-test('a link is followed and said; what it points to is written, and the backup lies beside the link', async (t) => {
+test('a link is followed and reported; its target is written, and the backup is beside the link', async (t) => {
   const { home, at } = homeWith(t, { 'dotfiles/mcp.json': '{}', '.cursor/x': '' });
   symlinkSync(at('dotfiles/mcp.json'), at('.cursor/mcp.json'));
   const { stdout } = await reveille(home, ['connect', 'cursor', '--yes']);
@@ -253,7 +253,7 @@ test('in a project a link must not lead out of it', async (t) => {
   assert.deepEqual([readdirSync(at('.claude')), readdirSync(at('project'))], [[], ['.claude', 'x']]);
 });
 
-test('without a client it says how each stands', async (t) => {
+test('without a client it prints the state of each', async (t) => {
   const { home, connect } = homeWith(t, { ...CLIENTS.gemini, '.cursor/mcp.json': '{' });
   await connect('claude', '--yes');
   const { clients } = await connect();
@@ -264,7 +264,7 @@ test('without a client it says how each stands', async (t) => {
   assert.match((await reveille(home, ['connect'])).stdout, /gemini +Gemini CLI +not connected\n/);
 });
 
-test('the doctor says of each client whether what it starts is there, and of this version', async (t) => {
+test('the doctor reports for each client whether its program exists, in this version', async (t) => {
   const { home, at, connect } = homeWith(t);
   const own = { cwd: () => home } as CliContext['process'];
   const look = () => checkClients({ environment: { HOME: home }, process: own });
@@ -293,5 +293,5 @@ test('the doctor says of each client whether what it starts is there, and of thi
     ].map(([name, detail]) => ['warning', detail, `write it again: reveille connect ${name}`]),
   ]);
   for (const client of ['claude', 'codex', 'gemini']) await connect(client, '--yes');
-  assert.equal(look()[0]?.detail, well?.detail, 'and what it says to do mends it');
+  assert.equal(look()[0]?.detail, well?.detail, 'and its remedy repairs it');
 });

@@ -22,7 +22,7 @@ const isRoot = process.geteuid?.() === 0;
 
 const now = Date.parse('2026-06-15T12:00:00Z');
 
-test('a report marks every check, wraps what is long and says below it what to do', () => {
+test('a report marks every check, wraps long lines and prints the remedy below', () => {
   const checks: Check[] = [
     { name: 'Node', status: 'ok', detail: '24.1.0' },
     { name: 'router', status: 'note', detail: 'does not run\nand never did', remedy: 'start it' },
@@ -44,7 +44,7 @@ test('a report marks every check, wraps what is long and says below it what to d
   ]);
 });
 
-test('an old Node, a clock from the past and clocks that disagree are seen', () => {
+test('an old Node, a clock in the past and clocks that disagree are found', () => {
   assert.equal(checkNode('24.21.0').status, 'ok');
   assert.equal(checkNode('20.11.1').status, 'broken');
   assert.equal(checkClock(0, undefined).status, 'broken');
@@ -56,7 +56,7 @@ test('an old Node, a clock from the past and clocks that disagree are seen', () 
   assert.match(checkClock(now, { second: now, aheadMs: -5000 }).detail, /5 s behind/);
 });
 
-test('the distance of two clocks is what the seconds of a Date header cannot explain', () => {
+test('the difference of two clocks is the part that the seconds of a Date header cannot explain', () => {
   assert.equal(aheadBy(now, now, now + 20), 0);
   assert.equal(aheadBy(now, now + 900, now + 999), 0);
   assert.equal(aheadBy(now, now + 999, now + 1100), 0);
@@ -78,8 +78,8 @@ function find(report: Report, name: string): Check {
 }
 
 /**
- * Ports that nobody listens on, so that the report does not depend on what else runs on this computer. They lie below
- * those that the system hands out, which another test would be given a moment later.
+ * Ports without a listener, so that the report does not depend on other programs of this computer. They are below the
+ * range that the system assigns to other tests.
  */
 async function freePorts(): Promise<Record<string, string>> {
   const free = async (): Promise<string> => {
@@ -107,8 +107,8 @@ function makeAlarmFile(home: string, state: 'home' | 'moved' = 'home'): string {
   return path;
 }
 
-describe('reveille doctor, where nothing has been made yet', () => {
-  test('finds nothing broken, changes nothing, and says how to begin', async (t) => {
+describe('reveille doctor, before the first start', () => {
+  test('finds nothing broken, changes nothing, and prints how to begin', async (t) => {
     const home = join(temporaryFolder(t), 'home');
     const { status, stdout, stderr } = await reveille(home, ['doctor'], { env: await freePorts() });
     assert.deepEqual([status, stderr], [3, '']);
@@ -134,7 +134,7 @@ describe('reveille doctor, where nothing has been made yet', () => {
   });
 });
 
-describe('reveille doctor, where something is wrong', () => {
+describe('reveille doctor, with a problem', () => {
   const cases: [
     what: string,
     prepare: (home: string) => void,
@@ -171,14 +171,14 @@ describe('reveille doctor, where something is wrong', () => {
       /run\.json is damaged/,
     ],
     [
-      'a key file that is named but not there',
+      'a named key file that does not exist',
       () => {},
       { MATRIX_USER_ID: 'a', MATRIX_EXECUTOR_KEYFILE: '/none' },
       'identity',
       /no key at \/none/,
     ],
     [
-      'a setting that no daemon would take',
+      'a setting that no daemon accepts',
       () => {},
       { CHRONOS_TICK_MS: 'often' },
       'settings',
@@ -211,7 +211,7 @@ describe('reveille doctor, where something is wrong', () => {
       /chronos\.db is damaged .* Restore it from a backup/,
     ],
     [
-      'a file whose alarms have moved to PostgreSQL, and no setting that says so',
+      'a file whose alarms have moved to PostgreSQL, without the setting',
       (home) => void makeAlarmFile(home, 'moved'),
       {},
       'databases',
@@ -225,17 +225,17 @@ describe('reveille doctor, where something is wrong', () => {
       /no writable server: 127\.0\.0\.1:1\/alarms: .*ECONNREFUSED/,
     ],
     [
-      'a model endpoint that is not there',
+      'an unreachable model endpoint',
       () => {},
       { NEO_MODEL: 'some-model', NEO_MODEL_BASE_URL: 'http://127.0.0.1:1/v1', NEO_MODEL_API_KEY: 'canary' },
       'model',
       /some-model at http:\/\/127\.0\.0\.1:1\/v1: the endpoint cannot be reached/,
     ],
-    ['a manifest of Neo that is not there', () => {}, { NEO_MANIFEST: '/none.json' }, 'Neo', /\/none\.json/],
-    ['a skill that is not there', () => {}, { NEO_SKILL: '/none.mtx' }, 'Neo', /\/none\.mtx/],
-    ['a policy that is not there', () => {}, { EXECUTOR_POLICY: '/none.yaml' }, 'executor files', /\/none\.yaml/],
+    ['an absent manifest of Neo', () => {}, { NEO_MANIFEST: '/none.json' }, 'Neo', /\/none\.json/],
+    ['an absent skill', () => {}, { NEO_SKILL: '/none.mtx' }, 'Neo', /\/none\.mtx/],
+    ['an absent policy', () => {}, { EXECUTOR_POLICY: '/none.yaml' }, 'executor files', /\/none\.yaml/],
     [
-      'data in a place that is no folder',
+      'a data path that is no folder',
       (home) => writeFileSync(join(home, 'file'), ''),
       {},
       'CHRONOS_DATA_DIR',
@@ -261,7 +261,7 @@ describe('reveille doctor, where something is wrong', () => {
     });
   }
 
-  test('a home that is open to others, or no folder at all, is said to be', async (t) => {
+  test('a home that is open to others, or is not a folder, is reported', async (t) => {
     const folder = temporaryFolder(t);
     const open = join(folder, 'open');
     mkdirSync(open);
@@ -277,7 +277,7 @@ describe('reveille doctor, where something is wrong', () => {
     assert.match(find(reportOf(broken), 'REVEILLE_HOME').detail, /is not a folder/);
   });
 
-  test('settings that are wrong lead to nobody: what answers at the default port is not praised', async (t) => {
+  test('wrong settings lead to no daemon: a program that answers at the default port is not accepted', async (t) => {
     const home = temporaryFolder(t);
     writeFileSync(join(home, 'config.yaml'), 'CHRONOS_PORT: hello\n');
     const report = reportOf(
@@ -313,7 +313,7 @@ describe('reveille doctor, where something is wrong', () => {
     assert.doesNotMatch(said.detail, /web_search/);
   });
 
-  test('an endpoint that refuses the key, or has another model, is said to', async (t) => {
+  test('an endpoint that refuses the key, or has another model, is reported', async (t) => {
     let status = 401;
     const list = JSON.stringify({ data: [{ id: 'one' }, { id: 'two' }] });
     const server = createServer((_request, response) => response.writeHead(status).end(list));
@@ -333,7 +333,7 @@ describe('reveille doctor, where something is wrong', () => {
     assert.equal((await look({ NEO_MODEL: 'two' })).status, 'ok');
   });
 
-  test('isolation: what has been found out, as root and as a user, and no more', () => {
+  test('isolation: the known facts, as root and as a user, and no more', () => {
     const facts = { mode: 'auto', by: 'bubblewrap', why: undefined, noRunAs: undefined, isRoot: false } as const;
     assert.equal(isolationCheck(facts).status, 'ok');
     const asRoot = isolationCheck({ ...facts, isRoot: true });
@@ -345,8 +345,8 @@ describe('reveille doctor, where something is wrong', () => {
     assert.match(open.detail, /run as root, without a sandbox: .* everything on this computer/);
   });
 
-  test('what is separated on this computer is said, and what is not', {
-    skip: process.platform !== 'linux' && 'the walls of other systems are not bubblewrap',
+  test('isolated and other programs of this computer are reported', {
+    skip: process.platform !== 'linux' && 'other systems have another sandbox than bubblewrap',
   }, async (t) => {
     const forbidden = temporaryFolder(t);
     const script = '#!/bin/sh\necho "bwrap: No permissions to create a new namespace" >&2\nexit 1\n';
@@ -374,7 +374,7 @@ describe('reveille doctor, where something is wrong', () => {
     }
     if (!(await hasBubblewrap(t))) return;
     const { status, detail } = await look('auto', process.env.PATH);
-    // As root nothing of this is called good: what gets out of the sandbox has the computer.
+    // As root none of this is marked as good: a program that leaves the sandbox controls the computer.
     assert.equal(status, isRoot ? 'warning' : 'ok');
     assert.match(
       detail,
@@ -383,7 +383,7 @@ describe('reveille doctor, where something is wrong', () => {
     assert.match(detail, /the system is read-only/i);
   });
 
-  test('a port that another program holds is said to be, whether it answers or not', async (t) => {
+  test('a port of another program is reported, whether it answers or not', async (t) => {
     const stranger = await listening(
       t,
       createServer((_request, response) => response.end('hello')),
@@ -396,7 +396,7 @@ describe('reveille doctor, where something is wrong', () => {
     assert.match(remedy!, /CHRONOS_PORT/);
   });
 
-  test('a chronosd with another clock, another version, or that is not ready, is said to be', async (t) => {
+  test('a chronosd with another clock, another version, or that is not ready, is reported', async (t) => {
     let version = VERSION;
     let ready = true;
     const daemon = createServer((request, response) => {
@@ -417,7 +417,7 @@ describe('reveille doctor, where something is wrong', () => {
       response.end(JSON.stringify(refuses ? { ok: false, error } : { ok: true, data }));
     });
     const url = await listening(t, daemon);
-    // One that nobody named would have to take the token of this installation.
+    // A chronosd that the settings do not name would have to accept the token of this installation.
     const env = { ...(await freePorts()), MATRIX_CHRONOS_URL: url, MATRIX_CHRONOS_TOKEN: 'the-token-of-that-one' };
     const home = join(temporaryFolder(t), 'home');
     const look = async () => reportOf(await reveille(home, ['doctor', '--json'], { env }));
@@ -432,7 +432,7 @@ describe('reveille doctor, where something is wrong', () => {
   });
 });
 
-describe('reveille doctor, where everything runs', () => {
+describe('reveille doctor, with all daemons running', () => {
   const shared = sharedOwner();
   let house: Installation;
   let ports: Record<string, string>;
@@ -444,11 +444,11 @@ describe('reveille doctor, where everything runs', () => {
   const report = async (env: Record<string, string> = {}) =>
     reportOf(await house.attempt(['doctor', '--json'], { env: { ...ports, ...env } }));
 
-  // Whether this computer has bubblewrap is not what is asked here.
+  // This test does not depend on bubblewrap.
   const healthy = async () =>
     (await house.attempt(['doctor'], { env: { ...ports, REVEILLE_SEPARATION: 'off' } })).stdout;
 
-  test('says so, and knows whether the machine of this agent can be woken', async (t) => {
+  test('says so, and reports whether the machine of this agent can be woken', async (t) => {
     const without = await report();
     assert.equal(without.ok, true);
     for (const name of ['clock', 'REVEILLE_HOME', 'secrets', 'identity', 'chronosd', 'chronosd token', 'router'])
@@ -474,7 +474,7 @@ describe('reveille doctor, where everything runs', () => {
     );
   });
 
-  test('an agent that cannot be woken is broken: its program is missing, or nobody listens', async () => {
+  test('an agent that cannot be woken is broken: its program is missing, or there is no listener', async () => {
     await house.run('machine', 'put', '--provider', 'claude', '--dir', house.home.path);
     const missing = await house.attempt(['doctor', '--json'], { env: { ...ports, PATH: '/nowhere' } });
     assert.equal(missing.status, 1);
@@ -488,7 +488,7 @@ describe('reveille doctor, where everything runs', () => {
     assert.match(gone.remedy!, /start it, or give its address/);
   });
 
-  test('daemons of another installation are not taken for those of this one', async (t) => {
+  test('daemons of another installation are not mistaken for those of this one', async (t) => {
     const home = temporaryFolder(t);
     const env = {
       ...(await freePorts()),

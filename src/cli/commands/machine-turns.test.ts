@@ -30,7 +30,7 @@ describe('an agent in a terminal', () => {
   });
   after(() => shared.end());
 
-  test('is registered by its name and a folder, and what it lacks is said', async () => {
+  test('is registered by its name and a folder, and missing parts are reported', async () => {
     const said = await house.run('machine', 'put', 'bob', '--provider', 'claude', '--dir', folder, '--bin', 'no-such');
     assert.match(said, /^Machine of bob\n/);
     assert.ok(said.includes(`claude ${folder}`), said);
@@ -48,7 +48,7 @@ describe('an agent in a terminal', () => {
     assert.match(noAddress.stderr, /spec\.url is required for the preset opencode: the address of the OpenCode server/);
   });
 
-  test('is woken by an alarm, and what came of it can be read', async () => {
+  test('is woken by an alarm, and the outcome can be read', async () => {
     await house.run('machine', 'put', '--provider', 'claude', '--dir', folder, '--bin', join(folder, 'claude'));
     const words = ['alarm', 'set', 'Is the deploy green?', '--in', '1h', '--conversation', 'deploys', '--json'];
     const { id } = JSON.parse(await house.run(...words));

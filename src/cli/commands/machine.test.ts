@@ -26,7 +26,7 @@ describe('reveille machine', () => {
     assert.ok(!('token' in shown));
   });
 
-  test('put takes everything after -- as the command, in front of which a user may be named', async () => {
+  test('put takes everything after -- as the command, with an optional user before it', async () => {
     const words = ['machine', 'put', 'alice', '--provider', 'process', '--env', 'A=1', '--json'];
     const made = JSON.parse(await house.run(...words, '--', 'node', 'agent.js', '--json', '--help', '--'));
     assert.equal(made.user_id, 'alice');
@@ -45,7 +45,7 @@ describe('reveille machine', () => {
     assert.ok(lines.map((line) => JSON.parse(line).user_id).includes('bob'));
   });
 
-  test('suspend, restore and delete say what the machine is then', async () => {
+  test('suspend, restore and delete print the new state of the machine', async () => {
     await house.run('machine', 'put', 'carol', '--provider', 'http', '--url', 'http://127.0.0.1:1');
     assert.equal(await house.run('machine', 'suspend', 'carol'), 'Suspended the machine of carol; it is suspended\n');
     assert.equal(await house.run('machine', 'restore', 'carol'), 'Restored the machine of carol; it is active\n');
@@ -56,7 +56,7 @@ describe('reveille machine', () => {
     assert.match(stderr, /^error: the machine of carol is deleted/);
   });
 
-  test('budget is set, shown and taken away in words, and the history says who did what', async () => {
+  test('budget is set, shown and removed as text, and the history names the actor of each change', async () => {
     await house.run(
       'machine',
       'put',
@@ -89,7 +89,7 @@ describe('reveille machine', () => {
     );
   });
 
-  test('a machine that is not there fails with 1, a user id that cannot be one with 2', async () => {
+  test('an absent machine fails with 1, an invalid user id with 2', async () => {
     const absent = await house.attempt(['machine', 'show', 'nobody', '--json']);
     assert.equal(absent.status, 1);
     assert.equal(JSON.parse(absent.stderr).error.code, 'not_found');
@@ -100,7 +100,7 @@ describe('reveille machine', () => {
     assert.equal((await house.attempt(['machine', 'delete'])).status, 2);
   });
 
-  test('rotate-token shows a new token once, and who has to be told', async () => {
+  test('rotate-token shows a new token once, and the programs that need it', async () => {
     const put = JSON.parse(
       await house.run('machine', 'put', 'dora', '--provider', 'http', '--url', 'http://127.0.0.1:1', '--json'),
     );
@@ -113,7 +113,7 @@ describe('reveille machine', () => {
     assert.equal((await house.attempt(['machine', 'rotate-token'])).status, 2);
   });
 
-  test('a router that does not run, and one that refuses the token, are told apart', async () => {
+  test('a router that does not run, and one that refuses the token, have different errors', async () => {
     const refused = await house.attempt(['machine', 'list'], { env: { ROUTER_ADMIN_TOKEN: 'not-the-token-at-all' } });
     assert.equal(refused.status, 1);
     assert.match(refused.stderr, /the router at .* does not accept this ROUTER_ADMIN_TOKEN/);

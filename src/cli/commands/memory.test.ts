@@ -17,7 +17,7 @@ const town = (value: string): NewMemory => ({
   claim: { subject: 'user', attribute: 'home town', value },
 });
 
-/** A home whose Neo remembers three things; the file stays open, as it is while Neo runs. */
+/** A home whose Neo has three memories; the file stays open, as it is while Neo runs. */
 async function home(t: TestContext) {
   const folder = temporaryFolder(t);
   const cortex = openCortex({ path: join(folder, 'neo', 'cortex.db'), clock: systemClock });
@@ -35,7 +35,7 @@ const lines = (text: string) =>
     .split('\n')
     .filter((line) => line !== '');
 
-test('list shows what holds, harmless for a terminal, and --all what was contradicted as well', async (t) => {
+test('list shows valid memories, harmless for a terminal, and --all also contradicted ones', async (t) => {
   const { folder } = await home(t);
   const { status, stdout, stderr } = await reveille(folder, ['memory', 'list']);
   assert.equal(status, 0, stderr);
@@ -64,7 +64,7 @@ test('list --query searches', async (t) => {
   assert.match(nothing.stdout, /^None of 3 memories\.$/m);
 });
 
-test('forget takes an id or its beginning, beside a Neo that has the file open', async (t) => {
+test('forget accepts an id or its prefix, while Neo has the file open', async (t) => {
   const { folder, cortex } = await home(t);
   const [tea] = cortex.list({ kind: 'preference', superseded: false, limit: 1 });
   const ambiguous = await reveille(folder, ['memory', 'forget', tea!.id.slice(0, 8)]);
@@ -79,7 +79,7 @@ test('forget takes an id or its beginning, beside a Neo that has the file open',
   assert.equal(JSON.parse(again.stderr).error.code, 'not_found');
 });
 
-test('forget --all needs --yes, and then nothing is left', async (t) => {
+test('forget --all needs --yes, and then nothing remains', async (t) => {
   const { folder, cortex } = await home(t);
   for (const words of [['--all'], [], ['not-an-id'], ['--all', '--yes', 'abcdef']]) {
     const refused = await reveille(folder, ['memory', 'forget', ...words]);
@@ -91,7 +91,7 @@ test('forget --all needs --yes, and then nothing is left', async (t) => {
   assert.equal(cortex.count(), 0);
 });
 
-test('export prints every memory with the turns that it was learned from', async (t) => {
+test('export prints every memory with its source turns', async (t) => {
   const { folder, cortex } = await home(t);
   await cortex.remember([town('Lisbon')], { turnId: 't9', conversationId: 'c1', at: AT + 9000 });
   const { stdout } = await reveille(folder, ['memory', 'export']);

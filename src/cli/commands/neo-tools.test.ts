@@ -7,7 +7,7 @@ import { temporaryFolder } from '../../../test/support/temporary.ts';
 import type { Reader } from '../screens/render.ts';
 import { renderSurface } from './tools.ts';
 
-/** A server that knows no manners but the protocol: two tools, one of which moves money. */
+/** A server that only implements the protocol: two tools, one of which moves money. */
 const SERVER = `
 import { McpServer } from '${import.meta.resolve('@modelcontextprotocol/server')}';
 import { serveStdio } from '${import.meta.resolve('@modelcontextprotocol/server/stdio')}';
@@ -18,7 +18,7 @@ serveStdio(() => {
   return server;
 });`;
 
-/** What the manifest says of them: the model may look. */
+/** The manifest's entry for them: the model may read. */
 const TOOLS = [{ name: 'look', side_effect_class: 'read' }, { name: 'transfer' }];
 
 function manifestIn(folder: string, server: object = {}): string {
@@ -29,13 +29,13 @@ function manifestIn(folder: string, server: object = {}): string {
 }
 
 describe('reveille neo tools', () => {
-  test('shows what the model can call, what escalates and why, and warnings', async (t) => {
+  test("shows the model's tools, the escalated ones with the reason, and warnings", async (t) => {
     const home = temporaryFolder(t);
     const path = manifestIn(home, { tools: TOOLS });
     const manifest = JSON.parse(readFileSync(path, 'utf8')) as { servers: object[] };
     manifest.servers.push({ alias: 'gone', command: 'no-such-program' });
     writeFileSync(path, JSON.stringify(manifest));
-    // As `reveille up` leaves it while it runs; its executor is the agent's.
+    // The files of a running `reveille up`; its executor is the agent's.
     const run = { pid: process.pid, chronos_url: 'http://127.0.0.1:9', router_url: 'http://127.0.0.1:9' };
     const started = { executor_url: 'http://127.0.0.1:9', started_at: '2026-11-22T12:00:00.000Z' };
     writeFileSync(join(home, 'run.json'), JSON.stringify({ ...run, ...started }), { mode: 0o600 });
@@ -46,10 +46,10 @@ describe('reveille neo tools', () => {
     assert.match(stdout, /s__look +To look\\u001b\[31m, that is all\.\n/);
     assert.match(stdout, /Through core_execute only:\n\nTOOL +REASON\ns__transfer +its name contains "transfer"\n/);
     assert.match(stdout, /Warning: server "gone"/);
-    assert.ok(!stdout.includes('\u001b'), 'a description cannot paint the terminal');
+    assert.ok(!stdout.includes('\u001b'), 'a description cannot control the terminal');
   });
 
-  test('prints the same as GET /tools with --json, and core_execute where there is an executor', async (t) => {
+  test('prints the same as GET /tools with --json, and core_execute when there is an executor', async (t) => {
     const home = temporaryFolder(t);
     const env = {
       NEO_MANIFEST: manifestIn(home, { tools: TOOLS }),
@@ -77,7 +77,7 @@ describe('reveille neo tools', () => {
   });
 });
 
-test('what is off is told whole, with what turns it on, however narrow the screen is', () => {
+test('disabled capabilities are shown completely, with their remedy, on any width of the screen', () => {
   const why = 'NEO_SEARCH_URL or NEO_SEARCH_KEY is not set; set NEO_SEARCH_URL to the address of a SearXNG';
   const view = { tools: [], escalated: [], escalate: [], warnings: [], off: [{ alias: 'web_search', why }] };
   const lines = renderSurface(view, { width: 60, paint: (_, text) => text } as Reader);
@@ -89,7 +89,7 @@ test('what is off is told whole, with what turns it on, however narrow the scree
 });
 
 describe('reveille tools pin', () => {
-  test('writes the lock beside the manifest, and says what has changed since', async (t) => {
+  test('writes the lock beside the manifest, and prints the changes', async (t) => {
     const home = temporaryFolder(t);
     const path = manifestIn(home);
     const first = await reveille(home, ['tools', 'pin', 'agent.json'], { cwd: home });
@@ -122,7 +122,7 @@ describe('reveille tools pin', () => {
     assert.equal(readFileSync(join(home, 'agent.lock.json'), 'utf8'), lock);
   });
 
-  test('refuses a manifest that is not there, and makes no lock', async (t) => {
+  test('refuses an absent manifest, and makes no lock', async (t) => {
     const home = temporaryFolder(t);
     const { status, stderr } = await reveille(home, ['tools', 'pin', join(home, 'none.json')]);
     assert.equal(status, 1);

@@ -7,7 +7,7 @@ import { temporaryFolder } from '../../../test/support/temporary.ts';
 
 const OPERATOR = 'the-operators-token-of-the-executor';
 
-test('Neo does not find the operator’s token, wherever it stands, and says which one it needs', {
+test("Neo does not find the operator's token anywhere, and names the token that it needs", {
   timeout: 60_000,
 }, async (t) => {
   const home = join(temporaryFolder(t), 'home');

@@ -61,7 +61,7 @@ test('a channel is added, listed without its secrets, tried and removed', async 
   assert.equal(readFileSync(join(home, 'notify', 'notify.db')).includes('tk_sesame'), false);
 });
 
-test('a wrong command line is refused with what is wrong and what would be right', async () => {
+test('a wrong command line is refused with its error and the correct form', async () => {
   const wrong: [string[], number, RegExp][] = [
     [['pigeon'], 2, /the channel must be one of ntfy, webpush, webhook, command, desktop \(got "pigeon"\)/],
     [['ntfy'], 2, /--topic is missing/],

@@ -42,7 +42,7 @@ function home(t: TestContext, policy = POLICY) {
 }
 
 describe('reveille policy check', () => {
-  test('says what was understood', async (t) => {
+  test('prints the parsed policy', async (t) => {
     const { policyFile, run } = home(t);
     const { status, stdout, stderr } = await run('check', policyFile);
     assert.deepEqual([status, stderr], [0, '']);
@@ -59,7 +59,7 @@ describe('reveille policy check', () => {
     assert.deepEqual([machine.policy.rules.length, machine.warnings], [2, []]);
   });
 
-  test('warns of what cannot be meant, and ends with 1 and every place where it is refused', async (t) => {
+  test('warns of likely mistakes, and ends with 1 and every position where it is refused', async (t) => {
     const covered = home(t, `${POLICY}  - {name: all, tool: "*", effect: deny}\n`);
     const warned = await covered.run('check');
     assert.equal(warned.status, 0);
@@ -88,7 +88,7 @@ describe('reveille policy explain', () => {
   const bob = { to: 'bob', amount: '20.00', currency: 'EUR' };
   const noon = ['--at', '2026-06-15T12:00:00+02:00'];
 
-  test('says which rule decides, and why, reading the amount where the manifest says that it stands', async (t) => {
+  test('prints the deciding rule with its reason, and reads the amount from the argument that the manifest names', async (t) => {
     const { run } = home(t);
     const allowed = await run(...call(bob, ...noon));
     assert.deepEqual([allowed.status, allowed.stderr], [0, '']);
@@ -102,7 +102,7 @@ describe('reveille policy explain', () => {
     assert.equal(await effect('explain', '--tool', 'ledger/balance', ...noon), 'allow');
   });
 
-  test('classes a tool as the executor does: what its manifest does not vouch for is escalate-class, whatever its name', async (t) => {
+  test('classes a tool as the executor does: a tool that its manifest does not classify is escalate-class, with any name', async (t) => {
     const { run } = home(t);
     const classed = async (tool: string) => {
       const { stdout, stderr } = await run('explain', '--tool', tool, '--json');
@@ -117,7 +117,7 @@ describe('reveille policy explain', () => {
     assert.equal((await classed('ledger/history'))[0], 'natural');
   });
 
-  test('refuses what cannot be meant with status 2', async (t) => {
+  test('refuses an impossible command line with status 2', async (t) => {
     const { run } = home(t);
     for (const [words, message] of [
       [['explain'], /--tool must be <alias>\/<tool>/],

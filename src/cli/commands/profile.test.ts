@@ -41,7 +41,7 @@ type Checked = {
 };
 
 describe('reveille profile check', () => {
-  test('says what was understood, from which line, and what counts now', async (t) => {
+  test('prints the parsed profile with its lines, and its current values', async (t) => {
     const { write, run } = home(t);
     const file = write(PROFILE.replace('\u0007', '\\a'));
     const { status, stdout, stderr } = await run(['check', file]);
@@ -65,7 +65,7 @@ describe('reveille profile check', () => {
     assert.equal(machine.today.protected_window, 'all \u0007day');
   });
 
-  test('looks where config.yaml says, as the server does', async (t) => {
+  test('reads the path in config.yaml, as the server does', async (t) => {
     const { folder, write, run } = home(t);
     const file = write('chronometric: {hyperfocus_break_minutes: 45}\n');
     mkdirSync(join(folder, 'home'), { recursive: true });
@@ -75,7 +75,7 @@ describe('reveille profile check', () => {
     assert.deepEqual([path, from, ok], [file, 'REVEILLE_PROFILE', true]);
   });
 
-  test('says that there is no time zone where the machine names none, unless the profile does', async (t) => {
+  test('reports that there is no time zone when neither the machine nor the profile has one', async (t) => {
     const { write, run } = home(t);
     for (const TZ of ['', 'Nowhere/Land', 'CET-1CEST,M3.5.0,M10.5.0/3']) {
       const { status, stdout, stderr } = await run(['check', write('')], { TZ });
@@ -86,7 +86,7 @@ describe('reveille profile check', () => {
     assert.equal((await run(['check', file], { TZ: 'Nowhere/Land' })).status, 0);
   });
 
-  test('warns without failing, and fails with every place where something is wrong', async (t) => {
+  test('warns without failing, and fails with every position of an error', async (t) => {
     const { write, run } = home(t);
     const warned = write('privacy:\n  os_idle_consent: yes\n', 'warned.yaml');
     const warning = await run(['check', warned]);
@@ -104,7 +104,7 @@ describe('reveille profile check', () => {
     assert.deepEqual([machine.status, machine.stderr, data.ok, data.problems.length], [1, '', false, 2]);
   });
 
-  test('says why a profile cannot be read, and that there is none', async (t) => {
+  test('prints why a profile cannot be read, and that there is none', async (t) => {
     const { write, run } = home(t);
     const broken = await run(['check', write('chronometric: {', 'broken.yaml')]);
     assert.equal(broken.status, 1);
@@ -119,7 +119,7 @@ describe('reveille profile check', () => {
   });
 });
 
-/** Runs a command on a terminal of its own; `script` lends one. */
+/** Runs a command on its own terminal, made by `script`. */
 async function onTerminal(folder: string, words: string, answers: string) {
   const child = spawn('script', ['-qec', `'${process.execPath}' '${PROGRAM}' ${words}`, '/dev/null'], {
     env: { PATH: process.env.PATH ?? '', HOME: folder, REVEILLE_HOME: folder, TERM: 'dumb', TZ: 'UTC' },
@@ -141,7 +141,7 @@ async function onTerminal(folder: string, words: string, answers: string) {
 }
 
 describe('reveille profile init', () => {
-  test('asks on a terminal until the answers can be used, and writes them for their owner alone', {
+  test('asks on a terminal until the answers are valid, and writes them readable by their owner alone', {
     skip: needs('script'),
   }, async (t) => {
     const { folder, path, run } = home(t);
@@ -157,7 +157,7 @@ describe('reveille profile init', () => {
     assert.equal(means('privacy.os_idle_consent'), 'given');
   });
 
-  test('writes nothing when the questions are left', { skip: needs('script') }, async (t) => {
+  test('writes nothing when the user quits', { skip: needs('script') }, async (t) => {
     const { folder, path } = home(t);
     const { status, screen } = await onTerminal(folder, 'profile init', '18:30\n\u0004');
     assert.equal(status, 1, screen);
@@ -165,7 +165,7 @@ describe('reveille profile init', () => {
     assert.equal(existsSync(path), false);
   });
 
-  test('asks nobody where nobody sits, and with --yes writes one that declares nothing', async (t) => {
+  test('asks nothing without a terminal, and with --yes writes one that declares nothing', async (t) => {
     const { folder, path, run } = home(t);
     const refused = await run(['init']);
     assert.equal(refused.status, 2);
@@ -180,7 +180,7 @@ describe('reveille profile init', () => {
     assert.equal((await run(['check'])).status, 0);
   });
 
-  test('never writes over a profile', async (t) => {
+  test('never overwrites a profile', async (t) => {
     const { write, run } = home(t);
     const file = write('# mine\n');
     const { status, stderr } = await run(['init', '--yes'], { REVEILLE_PROFILE: file });

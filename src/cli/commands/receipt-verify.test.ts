@@ -20,7 +20,7 @@ function textOf(file: string, name: string): string {
     .text;
 }
 
-/** A folder in which this process works until the test is over: files are named as somebody who stands there would. */
+/** The working folder of this process until the test has ended: files are named as from a shell there. */
 function workingFolder(t: TestContext): string {
   const before = process.cwd();
   t.after(() => process.chdir(before));
@@ -32,7 +32,7 @@ function workingFolder(t: TestContext): string {
 const TRANSFER = textOf('valid.jsonl', 'transfer-approved');
 
 describe('reveille receipt verify', () => {
-  test('tells what was asked, who approved it, what was done, and that all of it holds', async (t) => {
+  test('prints the task, its approver, its actions, and that the receipt is valid', async (t) => {
     const home = workingFolder(t);
     writeFileSync(join(home, 'r.json'), TRANSFER);
     const words = ['receipt', 'verify', 'r.json', '--trust-embedded'];
@@ -48,7 +48,7 @@ describe('reveille receipt verify', () => {
     assert.match(stdout, /\nValid: all 11 envelopes\.\n$/);
   });
 
-  test('without a key, and without the word to trust the one in the file, it does not end with 0', async (t) => {
+  test('without a key, and without the flag to trust the one in the file, it does not end with 0', async (t) => {
     const home = workingFolder(t);
     writeFileSync(join(home, 'r.json'), TRANSFER);
     const bare = await reveille(home, ['receipt', 'verify', 'r.json']);
@@ -62,7 +62,7 @@ describe('reveille receipt verify', () => {
     assert.equal((await reveille(home, both)).status, 2);
   });
 
-  test('a receipt of another key than the one that was named is not asked to name one', async (t) => {
+  test('a receipt of another key than the named one does not ask for a key', async (t) => {
     const home = workingFolder(t);
     writeFileSync(join(home, 'r.json'), TRANSFER);
     const { status, stdout } = await reveille(home, ['receipt', 'verify', 'r.json', '--key', APPROVER]);
@@ -71,7 +71,7 @@ describe('reveille receipt verify', () => {
     assert.doesNotMatch(stdout.replace(/\s+/g, ' '), /name it with --key/);
   });
 
-  test('says which key approved, and holds a receipt to the one that the reader names', async (t) => {
+  test("names the key that approved, and checks a receipt against the reader's key", async (t) => {
     const home = workingFolder(t);
     writeFileSync(join(home, 'signed.json'), textOf('valid.jsonl', 'transfer-approved-by-a-key'));
     writeFileSync(join(home, 'old.json'), TRANSFER);
@@ -98,7 +98,7 @@ describe('reveille receipt verify', () => {
     for (const odd of ['missing', 'words']) assert.equal((await verify('signed.json', '--approver', odd)).status, 2);
   });
 
-  test('takes the key as hex digits, a did, or a file, and finds the receipt of another', async (t) => {
+  test('accepts the key as hex digits, a did, or a file, and refuses a receipt of another key', async (t) => {
     const home = workingFolder(t);
     writeFileSync(join(home, 'r.json'), TRANSFER);
     writeFileSync(join(home, 'executor.key'), `${SEED}\n`, { mode: 0o600 });
@@ -115,13 +115,13 @@ describe('reveille receipt verify', () => {
     assert.deepEqual([valid, key_expected, broken?.property], [false, false, 'key']);
   });
 
-  test('names the first envelope that does not hold, and says what stands before it', async (t) => {
+  test('names the first invalid envelope, and prints those before it', async (t) => {
     const home = workingFolder(t);
     writeFileSync(join(home, 'r.json'), textOf('broken.jsonl', 'no-made-yes'));
     const { status, stdout } = await reveille(home, ['receipt', 'verify', 'r.json']);
     assert.equal(status, 1);
     assert.match(stdout, /Broken: Envelope 7 of 11, signature\n/);
-    assert.ok(!stdout.includes('approved by'), 'what does not hold is not told');
+    assert.ok(!stdout.includes('approved by'), 'invalid content is not printed');
     writeFileSync(join(home, 's.json'), textOf('broken.jsonl', 'start-without-an-answer'));
     const story = await reveille(home, ['receipt', 'verify', 's.json']);
     assert.match(
@@ -130,7 +130,7 @@ describe('reveille receipt verify', () => {
     );
   });
 
-  test('says of a receipt that holds that it has not come to its end', async (t) => {
+  test('reports of a valid receipt that it is not final', async (t) => {
     const home = workingFolder(t);
     writeFileSync(join(home, 'r.json'), textOf('valid.jsonl', 'not-at-its-end'));
     const words = ['receipt', 'verify', 'r.json', '--trust-embedded'];
@@ -139,7 +139,7 @@ describe('reveille receipt verify', () => {
     assert.match(stdout, /The intent is not final: the last entry is gate\.asked\./);
   });
 
-  test('checks every receipt of a file of JSON lines, and what is cut off is no receipt', async (t) => {
+  test('checks every receipt of a file of JSON lines, and a truncated one is no receipt', async (t) => {
     const home = workingFolder(t);
     writeFileSync(
       join(home, 'r.jsonl'),
@@ -161,7 +161,7 @@ describe('reveille receipt verify', () => {
     );
   });
 
-  test('tells a receipt that is none from a file that cannot be looked at', async (t) => {
+  test('distinguishes an invalid receipt from an unreadable file', async (t) => {
     const home = workingFolder(t);
     const files = {
       empty: '',
@@ -189,7 +189,7 @@ describe('reveille receipt verify', () => {
     }
   });
 
-  test('takes a receipt from a pipe, and asks for a file at a terminal', async (t) => {
+  test('reads a receipt from a pipe, and requires a file at a terminal', async (t) => {
     const home = workingFolder(t);
     for (const words of [[], ['-']]) {
       const args = ['receipt', 'verify', '--trust-embedded', ...words];
@@ -209,7 +209,7 @@ describe('reveille receipt verify', () => {
     assert.match(stderr, /name a file, or pipe a receipt/);
   });
 
-  test('text in a receipt cannot paint the terminal', async (t) => {
+  test('text in a receipt cannot control the terminal', async (t) => {
     const home = workingFolder(t);
     writeFileSync(join(home, 'r.json'), textOf('valid.jsonl', 'names-and-numbers'));
     const { stdout } = await reveille(home, ['receipt', 'verify', 'r.json']);

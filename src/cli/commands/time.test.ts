@@ -12,7 +12,7 @@ import { dayViewSchema, promptContextSchema, weekViewSchema } from '../../wire/c
 const DAY_MS = 86_400_000;
 const CANARY = 'canary: leave by the back door';
 
-/** A home, and the state that a server of this moment would have open there. */
+/** A home, and its state as a running server would have it open. */
 function home(t: TestContext) {
   const folder = temporaryFolder(t);
   const dataDir = join(folder, 'chronometric');
@@ -27,7 +27,7 @@ const hook = (folder: string, words: readonly string[] = [], options: RunOptions
 
 const LINE = /^Time: [A-Z][a-z]+day \d{4}-\d\d-\d\d \d\d:\d\d [+-]\d\d:\d\d \(Europe\/Berlin\)\..*\n$/;
 
-test('time shows what is recorded, as a screen and as JSON by its schema', async (t) => {
+test('time shows the recorded data, as a screen and as JSON by its schema', async (t) => {
   const { folder, state, now } = home(t);
   state.start(CANARY, now(), 'auto_close');
   state.beat(now());
@@ -43,10 +43,10 @@ test('time shows what is recorded, as a screen and as JSON by its schema', async
   const week = JSON.parse((await reveille(folder, ['time', '--week', '--json'])).stdout);
   assert.deepEqual(weekViewSchema.parse(week), week);
   assert.deepEqual(week.days.at(-1).sessions[0].session_id, day.sessions[0].session_id);
-  assert.equal(state.open()?.intent, CANARY, 'looking ends nothing');
+  assert.equal(state.open()?.intent, CANARY, 'a query ends nothing');
 });
 
-test('time says what to do where nothing is recorded, and makes nothing', async (t) => {
+test('time prints a remedy when nothing is recorded, and makes nothing', async (t) => {
   const folder = temporaryFolder(t);
   const { status, stdout } = await reveille(folder, ['time']);
   assert.equal(status, 0);
@@ -56,7 +56,7 @@ test('time says what to do where nothing is recorded, and makes nothing', async 
   assert.deepEqual([empty.date, empty.sessions], ['2026-06-15', []]);
 });
 
-test('time refuses a date that there is not, and tells of a profile that it could not read', async (t) => {
+test('time refuses an impossible date, and reports an unreadable profile', async (t) => {
   const folder = temporaryFolder(t);
   for (const date of ['yesterday', '2026-02-30', '2026-6-1', '']) {
     const { status, stderr } = await reveille(folder, ['time', '--date', date]);
@@ -70,7 +70,7 @@ test('time refuses a date that there is not, and tells of a profile that it coul
   assert.match(stderr, /^Shown without your profile: /);
 });
 
-test('the hook says how long ago the last prompt was, the session, and when a break is due', async (t) => {
+test('the hook prints the time since the last prompt, the session, and when a break is due', async (t) => {
   const { folder, state, now } = home(t);
   const first = await hook(folder);
   assert.deepEqual([first.status, first.stderr], [0, '']);
@@ -82,13 +82,13 @@ test('the hook says how long ago the last prompt was, the session, and when a br
     second.stdout,
     /Last prompt (just now|\d+ s ago)\. Session open since .*Break due in (1 h|59 min) of active time\.\n$/,
   );
-  assert.ok(!second.stdout.includes('canary'), 'what is meant is told only when it is asked for');
+  assert.ok(!second.stdout.includes('canary'), 'an intention is printed only on request');
   const told = JSON.parse((await hook(folder, ['--json', '--intent'])).stdout);
   assert.deepEqual(promptContextSchema.parse(told), told);
   assert.equal(told.session.intent, CANARY);
 });
 
-test('the gap is that to the prompt before, which the tools are told of too', async (t) => {
+test('the gap is that to the previous prompt, and the tools get it too', async (t) => {
   const { folder, state, now } = home(t);
   state.prompted(now() - 3 * 3_600_000);
   const gap = async () => JSON.parse((await hook(folder, ['--json'])).stdout).since_last_prompt;
@@ -97,13 +97,13 @@ test('the gap is that to the prompt before, which the tools are told of too', as
   assert.ok(now() - state.lastPromptAt()! < 60_000);
 });
 
-test('a clock that was put back gives a gap of nothing', async (t) => {
+test('a clock that was put back gives a gap of zero', async (t) => {
   const { folder, state, now } = home(t);
   state.prompted(now() + 3_600_000);
   assert.match((await hook(folder)).stdout, /Last prompt just now\./);
 });
 
-test('the hook speaks the form of each program', async (t) => {
+test('the hook prints the format of each program', async (t) => {
   const folder = temporaryFolder(t);
   const { stdout } = await hook(folder, ['--format', 'gemini']);
   const { hookSpecificOutput: told } = JSON.parse(stdout);
@@ -111,7 +111,7 @@ test('the hook speaks the form of each program', async (t) => {
   assert.match(`${told.additionalContext}\n`, LINE);
 });
 
-test('whatever its flags, the hook ends well and leaves stdout to what the program understands', async (t) => {
+test('with any flags, the hook succeeds and prints only output that the program understands', async (t) => {
   const folder = temporaryFolder(t);
   const bad: [words: string[], silent: boolean][] = [
     [['--format', 'xml'], true],
@@ -128,7 +128,7 @@ test('whatever its flags, the hook ends well and leaves stdout to what the progr
   }
 });
 
-test('the hook ends well with everything around it out of order, and says on stderr what is', async (t) => {
+test('the hook succeeds with every dependency broken, and reports it on stderr', async (t) => {
   const broken = async (spoil: (folder: string) => Record<string, string> | undefined, expected: RegExp) => {
     const folder = temporaryFolder(t);
     const env = spoil(folder) ?? {};
@@ -153,7 +153,7 @@ test('the hook ends well with everything around it out of order, and says on std
   }, /profile\.yaml/);
 });
 
-test('the hook goes on without settings that are damaged', async (t) => {
+test('the hook continues without damaged settings', async (t) => {
   const folder = temporaryFolder(t);
   writeFileSync(join(folder, 'config.yaml'), 'a: [\n');
   writeFileSync(join(folder, 'secrets.json'), '{');
@@ -162,7 +162,7 @@ test('the hook goes on without settings that are damaged', async (t) => {
   assert.match(stdout, LINE);
 });
 
-test('while somebody else holds the state the hook does without it', async (t) => {
+test('while another process has the state locked, the hook works without it', async (t) => {
   const { folder, state, now } = home(t);
   state.beat(now());
   const other = new DatabaseSync(file(folder));
@@ -174,7 +174,7 @@ test('while somebody else holds the state the hook does without it', async (t) =
   assert.match(stderr, /^reveille time hook: /);
 });
 
-test('a prompt larger than any pipe is swallowed unread, and leaves no trace', async (t) => {
+test('a prompt larger than any pipe is discarded unread, and leaves no trace', async (t) => {
   const folder = temporaryFolder(t);
   const { status, stdout, stderr } = await hook(folder, [], { input: CANARY.repeat(100_000) });
   assert.deepEqual([status, stderr], [0, '']);
@@ -183,7 +183,7 @@ test('a prompt larger than any pipe is swallowed unread, and leaves no trace', a
     assert.ok(!readFileSync(join(folder, 'chronometric', name), 'latin1').includes('canary'), name);
 });
 
-test('hooks beside each other and beside a server lose nothing', async (t) => {
+test('simultaneous hooks and a server lose nothing', async (t) => {
   const { folder, state, now } = home(t);
   state.start(CANARY, now(), 'auto_close');
   const hooks = Array.from({ length: 4 }, () => hook(folder, ['--json']));

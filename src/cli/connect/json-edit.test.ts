@@ -23,7 +23,7 @@ describe('servers', () => {
     assert.deepEqual(JSON.parse(connect('')), { mcpServers: ENTRIES.servers });
   });
 
-  test('comments, trailing commas, tabs, line ends and the order of the rest stay, and it is taken out to the byte', () => {
+  test('comments, trailing commas, tabs, line ends and the order of the rest stay, and it is removed to the byte', () => {
     for (const text of [
       '{\n\t// mine\n\t"z": 1,\n\t"mcpServers": {\n\t\t"other": { "command": "x", "env": { "TOKEN": "s" } }, // last\n\t},\n}\n',
       '{\r\n    "mcpServers": {\r\n        "other": {"url": "https://example.com"}\r\n    },\r\n    "a": [1,2]\r\n}\r\n',
@@ -43,7 +43,7 @@ describe('servers', () => {
     }
   });
 
-  test('whatever else a file says, it says afterwards, and again when it is taken out', () => {
+  test('other content of a file has the same value afterwards, and again after the removal', () => {
     const word = fc.string({ unit: 'grapheme', maxLength: 6 }).filter((name) => name !== '__proto__');
     const others = fc.dictionary(word, fc.jsonValue({ maxDepth: 2 }), { maxKeys: 4 });
     const file = fc.record({
@@ -66,7 +66,7 @@ describe('servers', () => {
     );
   });
 
-  test('comments around what is taken out stay, and swallow nothing', () => {
+  test('comments around a removed part stay, and hide nothing', () => {
     const ours = '"chronos": {"command": "reveille", "args": ["mcp"]}';
     for (const [text, left] of [
       [`{"mcpServers": {"a": 1, // one\n${ours}}}`, '{"mcpServers": {"a": 1 // one\n}}'],
@@ -80,7 +80,7 @@ describe('servers', () => {
       assert.equal(remove(text), left);
   });
 
-  test('an entry of another place gets the new path; what somebody added to it stays', () => {
+  test("an entry of another path gets the new path; a user's additions to it stay", () => {
     const text = JSON.stringify({
       mcpServers: {
         chronos: {
@@ -93,7 +93,7 @@ describe('servers', () => {
     assert.deepEqual(mcpServers.chronos, { ...ENTRIES.servers.chronos, timeout: 9, env: { MINE: '1' } });
   });
 
-  test("a server of our name that is somebody else's is neither written over nor taken out", () => {
+  test("another program's server with the same name is neither overwritten nor removed", () => {
     const text = '{"mcpServers":{"chronos":{"command":"npx","args":["-y","chronos-weather","mcp"]}}}';
     assert.throws(() => connect(text), {
       code: 'conflict',
@@ -105,7 +105,7 @@ describe('servers', () => {
     assert.deepEqual(readJson(remove(onlyTime)), readJson(text));
   });
 
-  test('what is not JSON is refused with its place', () => {
+  test('text that is not JSON is refused with its position', () => {
     for (const [text, message] of [
       ['{\n  "a": 1,\n  b\n}', /^line 3, column 3: invalid symbol/],
       ['{"a": 1', /^line 1, column 8: close brace expected/],
@@ -131,7 +131,7 @@ describe('the hook', () => {
     model: 'opus',
   };
 
-  test('stands behind those of others, once, and goes without them', () => {
+  test('is placed after others, once, and is removed without them', () => {
     const text = `${JSON.stringify(others, null, 4)}\n`;
     const connected = connect(text);
     const { hooks } = readJson(connected) as typeof others;
@@ -144,7 +144,7 @@ describe('the hook', () => {
     assert.equal(removeJson(connected, HOOK), text);
   });
 
-  test('an older one is renewed in its place, also in the group of another', () => {
+  test('an older one is updated in its place, also in another group', () => {
     const ours = { type: 'command', command: 'reveille time hook --intent', timeout: 1 };
     const text = JSON.stringify({
       hooks: { UserPromptSubmit: [{ hooks: [{ type: 'command', command: 'x' }, ours] }] },
@@ -156,7 +156,7 @@ describe('the hook', () => {
     });
   });
 
-  test('nothing is left of it where nothing else was', () => {
+  test('nothing remains when the file had no other content', () => {
     assert.deepEqual(readJson(removeJson(connect('{"a":1}'), HOOK)), { a: 1 });
     assert.equal(removeJson('{"hooks":{}}', HOOK), '{"hooks":{}}');
   });

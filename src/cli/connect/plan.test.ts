@@ -15,7 +15,7 @@ const json = (path: string): ClientFile => ({
   parts: [{ kind: 'servers', field: 'mcpServers', extra: {} }],
 });
 
-test('a file that its program writes between reading and writing stays as that program wrote it, and so does the rest', (t) => {
+test('a file that its program writes between reading and writing keeps that content, and so does the rest', (t) => {
   const folder = temporaryFolder(t);
   const [first, second, third] = ['a.json', 'b.json', 'c.json'].map((name) => join(folder, name)) as [
     string,
@@ -37,7 +37,7 @@ test('a file that its program writes between reading and writing stays as that p
   );
   assert.equal(existsSync(second), false);
 
-  // Read anew it goes, and back.
+  // After a new read it is written, and undone.
   const files = [json(first), json(second), json(third)];
   applyChanges(planConnect(files, ENTRIES));
   applyChanges(planUndo(files));
@@ -48,7 +48,7 @@ test('a file that its program writes between reading and writing stays as that p
   assert.equal(existsSync(second), false);
 });
 
-test('a file that somebody makes meanwhile is not written over', (t) => {
+test('a file that another program makes meanwhile is not overwritten', (t) => {
   const path = join(temporaryFolder(t), 'mcp.json');
   const plan = planConnect([json(path)], ENTRIES);
   writeFileSync(path, '{"theirs":1}');
@@ -68,11 +68,11 @@ test('a byte order mark and permissions stay', (t) => {
   assert.equal(readFileSync(path, 'utf8'), '\uFEFF{"a":1}');
 });
 
-test('a backup that is from before something else is not brought back', (t) => {
+test('an outdated backup is not restored', (t) => {
   const path = join(temporaryFolder(t), 'mcp.json');
   writeFileSync(path, '{"a":1}');
   applyChanges(planConnect([json(path)], ENTRIES));
-  // Taken out by hand, changed, and connected again: what was before is what was there then.
+  // Removed by hand, changed, and connected again: the earlier state is the one at that time.
   writeFileSync(path, '{"a":2}');
   applyChanges(planConnect([json(path)], ENTRIES));
   applyChanges(planUndo([json(path)]));

@@ -5,7 +5,7 @@ import * as smol from 'smol-toml';
 import type { Entries } from './entries.ts';
 import { connectToml, removeToml } from './toml-edit.ts';
 
-/** What another reader makes of it, as plain objects. */
+/** The value that another reader parses, as plain objects. */
 const parse = (text: string) => JSON.parse(JSON.stringify(smol.parse(text)));
 
 const server = (word: string) => ({ command: '/opt/node', args: ['/opt/a "b"/reveille.mjs', word] });
@@ -30,7 +30,7 @@ text = """
 """
 `;
 
-test('the servers are tables at the end; another reader agrees, and they go to the byte', () => {
+test('the servers are tables at the end; another reader agrees, and they are removed to the byte', () => {
   for (const text of ['', OTHERS, OTHERS.replaceAll('\n', '\r\n'), 'a = 1\n']) {
     const connected = connect(text);
     assert.ok(connected.startsWith(text));
@@ -43,7 +43,7 @@ test('the servers are tables at the end; another reader agrees, and they go to t
   }
 });
 
-test('whatever else a file says, it says afterwards, and again when it is taken out', () => {
+test('other content of a file has the same value afterwards, and again after the removal', () => {
   const word = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 6 }).filter((name) => name !== '__proto__');
   const leaf = fc.oneof(
     fc.string({ unit: 'grapheme' }),
@@ -80,7 +80,7 @@ test('servers in an inline table stay in it', () => {
   assert.deepEqual(parse(remove(connect(text))), parse(text));
 });
 
-test('an entry of another place gets the new path; its comments and what somebody added stay', () => {
+test("an entry of another path gets the new path; its comments and a user's additions stay", () => {
   const text = `[mcp_servers.chronos]
 # why I have it
 command = "reveille"
@@ -101,13 +101,13 @@ a = 1
   assert.deepEqual(parse(remove(connected)), { z: { a: 1 } });
 });
 
-test("a server of our name that is somebody else's is left alone", () => {
+test("another program's server with the same name is not changed", () => {
   const text = '[mcp_servers.chronos]\ncommand = "weather"\n';
   assert.throws(() => connect(text), { code: 'conflict', message: /mcp_servers\.chronos/ });
   assert.equal(remove(text), text);
 });
 
-test('what is not TOML is refused with its place', () => {
+test('text that is not TOML is refused with its position', () => {
   for (const [text, message] of [
     ['a = 1\na = 2\n', /^line 2, column 1: Value already defined for a/],
     ['\n[x\n', /^line 2, column \d+: /],

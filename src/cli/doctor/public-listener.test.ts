@@ -18,7 +18,7 @@ async function listens(t: TestContext, server: Server, host: string, port: numbe
   return Promise.race([once(server, 'listening').then(() => true), once(server, 'error').then(() => false)]);
 }
 
-test('a program at [::1] of our port is told of, and our own page there is not', async (t) => {
+test('a program at [::1] with the same port is reported, and the console there is not', async (t) => {
   const ours = front('the console');
   assert.ok(await listens(t, ours, '127.0.0.1', 0));
   const { port } = ours.address() as AddressInfo;
@@ -26,7 +26,7 @@ test('a program at [::1] of our port is told of, and our own page there is not',
     home: homeAt(temporaryFolder(t)),
     settings: { ROUTER_PUBLIC_HOST: '127.0.0.1', ROUTER_PUBLIC_PORT: String(port) },
   } as unknown as CliContext;
-  assert.equal((await checkPublicListener(context))?.status, 'ok', 'nobody is there');
+  assert.equal((await checkPublicListener(context))?.status, 'ok', 'there is no listener');
 
   const stranger = front('give me your token');
   if (!(await listens(t, stranger, '::1', port))) return t.skip('there is no IPv6 here');
@@ -40,5 +40,5 @@ test('a program at [::1] of our port is told of, and our own page there is not',
   await new Promise((closed) => stranger.close(closed).closeAllConnections());
 
   assert.ok(await listens(t, front('the console'), '::1', port));
-  assert.equal((await checkPublicListener(context))?.status, 'ok', 'it is our own');
+  assert.equal((await checkPublicListener(context))?.status, 'ok', 'it is the console');
 });

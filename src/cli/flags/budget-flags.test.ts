@@ -17,7 +17,7 @@ const ALL: BudgetFlags = {
   breakerPause: '10m',
 };
 
-test('the flags of a budget make one, and it is told in words', () => {
+test('the flags of a budget make one, and it is printed as text', () => {
   const { budget } = machineOf({ provider: 'http', url: 'http://127.0.0.1:1', ...ALL }, '/');
   assert.deepEqual(budget, {
     wakes_per_hour: 10,
@@ -39,7 +39,7 @@ test('the flags of a budget make one, and it is told in words', () => {
   );
 });
 
-test('what cannot be meant is refused with the flag, the value and the remedy', () => {
+test('an impossible option is refused with the flag, the value and the remedy', () => {
   const cases: [flags: BudgetFlags, said: RegExp][] = [
     [{ maxPerHour: '0' }, /--max-per-hour must be a whole number from 1 to 1000 \(got "0"\)/],
     [{ maxPerDay: 'many' }, /--max-per-day must be a whole number/],

@@ -6,7 +6,7 @@ import { UsageError } from './usage-error.ts';
 
 const DAEMONS = DAEMON_PROVIDERS.map(({ name }) => name).join(', ');
 
-test('a command becomes a process machine that runs where it was typed', () => {
+test('a command becomes a process machine that runs in the current folder', () => {
   const flags = {
     provider: 'process',
     command: ['node', 'my-agent.js', '--flag', ''],
@@ -42,7 +42,7 @@ test('an address becomes an http machine', () => {
   });
 });
 
-test('the name of an agent and a folder are enough for a machine that is run for each wake', () => {
+test('the name of an agent and a folder define a machine that is run for each wake', () => {
   assert.deepEqual(machineOf({ provider: 'claude', dir: '.' }, '/here'), {
     provider: 'command',
     spec: { preset: 'claude', cwd: '/here' },
@@ -75,7 +75,7 @@ test('a container, and a machine at Fly, are named', () => {
   });
 });
 
-test('what a process may use is said with a flag for each limit', () => {
+test('the limits of a process have a flag each', () => {
   const limits = { memoryMb: '512', processes: '20', openFiles: '1024', niceness: '10' };
   assert.deepEqual(machineOf({ provider: 'process', command: ['a'], ...limits }, '/here').spec, {
     ...{ command: ['a'], cwd: '/here' },
@@ -83,7 +83,7 @@ test('what a process may use is said with a flag for each limit', () => {
   });
 });
 
-test('flags that are missing, or belong to the other provider, are refused by name', () => {
+test('missing flags, or flags of the other provider, are refused by name', () => {
   const cases: [PutFlags, RegExp][] = [
     [
       { provider: 'Fly' },

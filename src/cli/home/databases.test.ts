@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { DATABASES } from './databases.ts';
 import { PACKAGE_ROOT } from './package-root.ts';
 
-test('every folder of migrations of ours is that of a known database, so that a backup holds each', () => {
+test('every folder of migrations belongs to a known database, so that a backup contains each', () => {
   const found = globSync('{src,examples}/**/migrations/0001-*.sql', { cwd: PACKAGE_ROOT })
     .map((file) => dirname(file))
     .filter((folder) => !folder.includes('postgres'));

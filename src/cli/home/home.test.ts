@@ -11,7 +11,7 @@ const refused = (path: string) =>
     (error: Error) => error.message.startsWith(`REVEILLE_HOME ${path} cannot be created: `),
   );
 
-test('a home is made with the folders above it, open to nobody else, and may be there already', (t) => {
+test('a home is made with its parent folders, closed to other users, and may exist already', (t) => {
   const path = join(temporaryFolder(t), 'a', 'b');
   for (let round = 0; round < 2; round++) makeHome(homeAt(path));
   assert.equal(statSync(path).mode & 0o777, 0o700);
@@ -26,19 +26,19 @@ test('a home behind a link to a folder is that folder', (t) => {
   assert.ok(statSync(join(folder, 'real', 'home')).isDirectory());
 });
 
-test('a home that cannot be made is refused: below a file, in place of one, behind a link to nothing', (t) => {
+test('a home that cannot be made is refused: below a file, in place of one, behind a dangling link', (t) => {
   const folder = temporaryFolder(t);
   writeFileSync(join(folder, 'file'), '');
   symlinkSync('nothing', join(folder, 'link'));
   for (const path of ['file', 'file/home', 'link', 'link/home']) refused(join(folder, path));
 });
 
-test('a home in a file system that takes no folders is refused, not tried for ever', () => {
+test('a home in a file system without folders is refused, without endless retries', () => {
   refused('/proc/reveille');
   refused('/proc/reveille/home');
 });
 
-test('a home that others may write to, or in which files are links, stops the start and says what to do', (t) => {
+test('a home that others may write to, or with links as files, stops the start with the remedy', (t) => {
   const path = join(temporaryFolder(t), 'home');
   const keys = join(path, 'keys');
   const refusal = (pattern: RegExp) => assert.throws(() => makeHome(homeAt(path)), pattern);

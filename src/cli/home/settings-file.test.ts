@@ -17,7 +17,7 @@ async function read(t: TestContext, text: string): Promise<unknown> {
   }
 }
 
-test('a value that no part can use is told with the line it stands on, unless something else replaced it', async (t) => {
+test('a value that no part can use is reported with its line, unless another source replaced it', async (t) => {
   const folder = temporaryFolder(t);
   const file = join(folder, 'config.yaml');
   writeFileSync(file, '# of this computer\nCHRONOS_PORT: hello\n');
@@ -30,7 +30,7 @@ test('a value that no part can use is told with the line it stands on, unless so
   });
 });
 
-test('variables of every part are read, their digits and words as they stand', async (t) => {
+test('variables of every part are read, their digits and text unchanged', async (t) => {
   const text = [
     'CHRONOS_TICK_MS: 5',
     'ROUTER_PORT: 08088',
@@ -53,7 +53,7 @@ test('variables of every part are read, their digits and words as they stand', a
   });
 });
 
-test('a name that no part reads is refused with its line and the name that was meant', async (t) => {
+test('a name that no part reads is refused with its line and the likely name', async (t) => {
   const cases = [
     ['CHRONOS_TIKC_MS: 5', 'CHRONOS_TICK_MS'],
     ['chronos_port: 5', 'CHRONOS_PORT'],
@@ -71,7 +71,7 @@ test('a name that no part reads is refused with its line and the name that was m
   }
 });
 
-test('a name that resembles none is refused with what names look like', async (t) => {
+test('a name that resembles none is refused with the form of names', async (t) => {
   for (const name of ['CHRONOS_COLOUR_OF_THE_FACE', 'PATH_TO_NOWHERE', 'x']) {
     assert.equal(
       await read(t, `${name}: 1\n`),

@@ -1,4 +1,4 @@
-/** That a home which cannot be trusted stops the start of each daemon; what makes it so is tested in home.test.ts. */
+/** A home that cannot be trusted stops the start of each daemon; home.test.ts tests the conditions. */
 import assert from 'node:assert/strict';
 import { chmodSync, existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ test('no daemon starts in a home that others may write to, and none makes secret
   chmodSync(path, 0o777);
   const look = async (words: string[]) => {
     const daemon = stayingReveille(t, path, words, { env: PORTS });
-    // One that starts all the same says where it listens.
+    // A daemon that starts anyway prints its address.
     await Promise.race([daemon.ended, daemon.until(({ stdout }) => stdout.includes('\n')).catch(() => {})]);
     assert.deepEqual([words, daemon.outcome.status, daemon.outcome.stdout], [words, 1, '']);
     assert.match(daemon.outcome.stderr, /home is writable for other users \(mode 0777\); run: chmod 700 /);

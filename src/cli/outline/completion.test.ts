@@ -1,4 +1,4 @@
-/** Completions in the shells that they are for, and the manual page in the formatter that shows it. */
+/** Completions in their shells, and the manual page in its formatter. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ import { everyCommand, outlineOf } from './outline.ts';
 
 const quiet = { env: {}, stdout: new PassThrough(), stderr: new PassThrough() } as unknown as CliProcess;
 
-/** Command lines, the last word being typed, and what must be offered, where something must not be, a minus before it. */
+/** Command lines, the word being typed, and the expected offers; a minus marks an offer that must be absent. */
 const CASES: readonly (readonly [line: readonly string[], offered: readonly string[]])[] = [
   [['al'], ['alarm', '-agent']],
   [
@@ -51,7 +51,7 @@ const CASES: readonly (readonly [line: readonly string[], offered: readonly stri
   [['no', 'such', ''], ['-set']],
 ];
 
-/** Runs a script of the shell that prints what is offered for each case, an empty line after each. */
+/** Runs a script of the shell that prints the offers for each case, an empty line after each. */
 async function offers(t: TestContext, shell: string, asking: (script: string) => string): Promise<string[][]> {
   const home = temporaryFolder(t);
   const { stdout: script, status } = await reveille(home, ['completion', shell]);
@@ -80,7 +80,7 @@ function check(shell: string, offered: readonly string[][]): void {
 
 const quoted = (word: string) => `'${word}'`;
 
-test('bash completes commands, flags and files, and takes no value for a command', async (t) => {
+test('bash completes commands, flags and files, and treats no value as a command', async (t) => {
   if (lacks(t, 'bash')) return;
   const asks = CASES.map(([line]) => {
     const words = ['reveille', ...line].map(quoted).join(' ');
@@ -97,9 +97,9 @@ test('fish completes the same', async (t) => {
   check('fish', await offers(t, 'fish', (file) => `source ${file}\n${asks.join('\n')}`));
 });
 
-test('zsh is told the same words', async (t) => {
+test('zsh offers the same words', async (t) => {
   if (lacks(t, 'zsh')) return;
-  // Its own functions work in an interactive shell alone; these say what they were given.
+  // Its own functions work in an interactive shell alone; these print their arguments.
   const stubs = `
     compdef() { : }
     _describe() { local name; while [[ $1 == -* ]]; do shift; [[ $1 == option ]] && shift; done
@@ -111,17 +111,17 @@ test('zsh is told the same words', async (t) => {
     return `words=(${words}); CURRENT=${line.length + 1}; PREFIX=${quoted(line.at(-1)!)}; _reveille; print '=='`;
   });
   const offered = await offers(t, 'zsh', (file) => `${stubs}\nsource ${file}\n${asks.join('\n')}`);
-  // The shell itself leaves out what does not begin with what was typed.
+  // The shell itself omits offers without the typed prefix.
   const fitting = offered.map((words, at) => words.filter((word) => word.startsWith(CASES[at]?.[0].at(-1) ?? '')));
   check('zsh', fitting);
 });
 
-test('a shell that is not known is refused with those that are', async (t) => {
+test('an unknown shell is refused with the known ones', async (t) => {
   const { status, stderr } = await reveille(temporaryFolder(t), ['completion', 'tcsh']);
   assert.deepEqual([status, stderr], [2, 'error: the shell must be one of bash, zsh, fish (got "tcsh")\n']);
 });
 
-test('the manual page has every command and flag, and its formatter has nothing to warn of', async (t) => {
+test('the manual page has every command and flag, and its formatter has no warning', async (t) => {
   const outline = await outlineOf(buildProgram(quiet));
   const page = manPage(outline, '1.2.3');
   const commands = everyCommand(outline).slice(1);

@@ -27,7 +27,7 @@ test('text that does not fit is cut between characters and ends in an ellipsis',
   assert.equal(fit('a 👩‍👩‍👧 b', 4), 'a…');
 });
 
-test('whatever the text, what was fitted has no more cells than allowed', () => {
+test('any fitted text has at most the allowed cells', () => {
   const line = fc.string({ unit: 'grapheme' }).map(oneLine);
   fc.assert(
     fc.property(line, fc.integer({ min: 1, max: 40 }), (text, width) => {
@@ -48,7 +48,7 @@ test('columns are as wide as their widest cell and the last one is cut to the li
   assert.deepEqual(columns([], 80), []);
 });
 
-test('a line of text from outside shows its control characters instead of obeying them', () => {
+test('a line of external text shows its control characters without executing them', () => {
   assert.equal(oneLine('a\nb\tc\u001b[31m\u202e'), 'a\\nb\\tc\\u001b[31m\\u202e');
 });
 

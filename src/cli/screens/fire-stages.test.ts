@@ -49,7 +49,7 @@ test('a turn is done, failed for a reason, or over with an outcome that nobody k
   assert.equal(endings({ started_at: turn.started_at }), '  turn started   14:10:01  +1.3 s');
 });
 
-test('the attempts at one fire make one block, and only the latest fires are told', () => {
+test('the attempts at one fire make one block, and only the latest fires are shown', () => {
   const { accepted_at: _, ...rest } = fire({ outcome: 'failed', http_status: 503 });
   const waiting = renderFireStages([{ ...rest, attempt: 2 }, rest], look);
   assert.deepEqual(waiting.slice(1), [
@@ -65,7 +65,7 @@ test('the attempts at one fire make one block, and only the latest fires are tol
   assert.deepEqual(renderFireStages([], look), []);
 });
 
-test('a fire that nobody knows to have been accepted, and one that was missed, are not said to be about to be', () => {
+test('a fire without a known acceptance, and a missed one, are not shown as upcoming', () => {
   const { accepted_at: _, machine_ready_at: __, reached: ___, ...rest } = fire();
   const accepted = (...attempts: Partial<FireView>[]) =>
     renderFireStages(

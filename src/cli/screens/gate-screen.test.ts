@@ -14,7 +14,7 @@ const look = (width: number): Reader => ({ now: 0, zone: 'UTC', width, paint: (_
 /** No terminal gives a code point more than two cells. */
 const mostCells = (line: string) => [...line].reduce((sum, one) => sum + (one <= '\u007e' ? 1 : 2), 0);
 
-test('a line is broken before any terminal would break it, and each piece of a text of others is marked', () => {
+test('a line is broken before any terminal would break it, and each piece of external text is marked', () => {
   const text = fc.string({
     unit: fc.oneof(
       fc.constantFrom('日', 'e\u0301', '👩‍👩‍👧', ' ', 'x', '\ufdfd'),
@@ -47,7 +47,7 @@ const gateOf = (question: string, args: unknown): WaitingGate => ({
   expires_at: '2026-06-16T08:10:00.000Z',
 });
 
-test('the very call is shown where the question shows another one, and whole on request', () => {
+test('the exact call is shown when the question shows another one, and completely on request', () => {
   const args = { to: 'bob', memo: 'm'.repeat(1000) };
   const honest = gateOf(
     ['May this tool be called?', '  | "bank/transfer"', '', 'Arguments:', ...argumentLines(args)].join('\n'),
@@ -66,21 +66,21 @@ test('the very call is shown where the question shows another one, and whole on 
   assert.ok(memo(renderGate('id', honest, look(80), true)));
   const gist = renderGist(honest, look(80)).slice(1);
   assert.deepEqual(gist.slice(0, 3), ['May this tool be called?', '  | "bank/transfer"', 'All arguments, whole:']);
-  assert.ok(memo(gist), 'a question that does not say which arguments matter is shown with all of them');
+  assert.ok(memo(gist), 'a question without a list of important arguments is shown with all of them');
 
   const lying = gateOf('May this tool be called?\n  | "bank/look"\n\nArguments:\n  | {}', args);
   assert.ok(renderGate('id', lying, look(80)).includes('This exact call is made:'));
   assert.ok(renderGist(lying, look(80)).includes('  | "bank/transfer"'));
 });
 
-test('how an intent stands says behind which one it waits', () => {
+test('the state of an intent names the intent before it in the queue', () => {
   assert.equal(
     statusWords({ status: 'planned', queued_behind: 'other' }, look(80)),
     'planned, waits behind intent other',
   );
 });
 
-test('whatever a dry run says, what the call does stays in sight, and every line of its server is marked', () => {
+test('with any output of a dry run, the effect of the call stays visible, and every line of its server is marked', () => {
   const args = { to: 'bob', amount: '5.00' };
   const head = [
     'May this tool be called?',
@@ -124,9 +124,9 @@ test('whatever a dry run says, what the call does stays in sight, and every line
       assert.equal(
         lines.includes('Policy: asks, by this rule, for this reason:'),
         false,
-        'the rest is there on request',
+        'the rest is available on request',
       );
     }
   const another = gateOf('May this tool be called?\n  | "bank/transfer"\n\nIn another form', args);
-  assert.ok(renderInline('id', another, look(80), 60).includes('In another form'), 'shown whole');
+  assert.ok(renderInline('id', another, look(80), 60).includes('In another form'), 'shown completely');
 });

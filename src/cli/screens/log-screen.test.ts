@@ -28,7 +28,7 @@ const fire = (change: Partial<FireView> = {}): FireView => ({
 const waits = { at: '2026-06-15T12:10:10.000Z', retry_at: '2026-06-15T12:10:40.000Z', error: 'the endpoint\nis away' };
 const lines = (...fires: FireView[]) => entriesOf(ALARM, fires).flatMap((entry) => renderEntry(entry, look));
 
-test('a ring, the failure that passed and the reply stand in the order in which they happened', () => {
+test('a fire, the failure that passed and the reply are listed in the order in which they happened', () => {
   const turn = { finished_at: '2026-06-15T12:10:45.000Z', ok: true, reply: 'Green.\nAll of it.', waits };
   assert.deepEqual(lines(fire({ turn })), [
     '14:10:01  fired  build: 12 ms late',
@@ -40,12 +40,12 @@ test('a ring, the failure that passed and the reply stand in the order in which 
   ]);
 });
 
-test('a turn that was over before the word came that its wake was taken is told after it', () => {
+test('a turn that ended before its wake was confirmed is listed after it', () => {
   const turn = { started_at: '2026-06-15T12:10:00.900Z', finished_at: '2026-06-15T12:10:00.950Z', ok: true };
   assert.deepEqual(lines(fire({ turn })), ['14:10:00  fired  build: 12 ms late', '14:10:00  reply  build']);
 });
 
-test('an attempt that was not accepted, a turn that failed and one that was missed say what to do', () => {
+test('an attempt that was not accepted, a failed turn and a missed one have a remedy', () => {
   const refused = fire({ outcome: 'failed', error: 'busy', finished_at: '2026-06-15T12:10:00.500Z' });
   const turn = { finished_at: '2026-06-15T12:10:45.000Z', ok: false, error: 'no such model' };
   const told = lines(
@@ -61,7 +61,7 @@ test('an attempt that was not accepted, a turn that failed and one that was miss
   assert.match(told.join('\n'), /missed {2}build: too late/);
 });
 
-test('a late ring says why, and how long its machine took where somebody noticed', () => {
+test('a late fire shows the reason, and the start time of its machine when it is known', () => {
   const late = { started_at: '2026-06-15T12:10:00.000Z', lateness_ms: 720_000 } as const;
   const slept = fire({ ...late, late_because: 'slept', machine_ready_at: '2026-06-15T12:10:00.900Z' });
   assert.deepEqual(lines(slept), ['14:10:01  fired  build: 12 min late: the computer slept']);
@@ -72,12 +72,12 @@ test('a late ring says why, and how long its machine took where somebody noticed
   assert.match(lines(missed).join(' '), /missed {2}build: too late; the computer slept/);
 });
 
-test('text of others is never obeyed by the terminal', () => {
+test('the terminal never executes external text', () => {
   const turn = { finished_at: '2026-06-15T12:10:45.000Z', ok: true, reply: 'a\u001b[2Jb' };
   assert.ok(lines(fire({ turn })).every((line) => !line.includes('\u001b')));
 });
 
-test('a turn is followed until it has ended, and one of which there is no word not for long', () => {
+test('a turn is followed until it has ended, and one without reports only for a limited time', () => {
   const at = Date.parse('2026-06-15T12:11:00Z');
   assert.equal(isTurnOpen(fire(), at, NO_WORD_MS), true);
   assert.equal(isTurnOpen(fire(), at + 3600_000, NO_WORD_MS), false);

@@ -5,12 +5,12 @@ import { systemClock } from '../../kit/clock/clock.ts';
 import { progressLine, progressText } from './migrate-screen.ts';
 import type { Output } from './output.ts';
 
-test('the passing line says how much is done, how fast, and how long it will take', () => {
+test('the progress line shows the done part, the speed and the remaining time', () => {
   assert.equal(
     progressText('copying', 250_000, 0, 1_000_000, 10_000),
     '  copying     25 %  250,000 of 1,000,000 rows  25,000 rows/s  30 s left',
   );
-  // What an earlier run had copied does not make this one faster.
+  // The part that an earlier run copied does not make this one faster.
   assert.equal(
     progressText('comparing', 600_000, 500_000, 1_000_000, 10_000),
     '  comparing   60 %  600,000 of 1,000,000 rows  10,000 rows/s  40 s left',
@@ -18,7 +18,7 @@ test('the passing line says how much is done, how fast, and how long it will tak
   assert.equal(progressText('copying', 0, 0, 0, 0), '  copying    100 %  0 of 0 rows  0 rows/s');
 });
 
-test('nothing passes by in the first two seconds, and not more than four lines a second afterwards', () => {
+test('nothing is printed in the first two seconds, and at most four lines a second afterwards', () => {
   const shown: [at: number, text: string][] = [];
   let now = 0;
   const out = { progress: (text: string) => shown.push([now, text]) } as unknown as Output;

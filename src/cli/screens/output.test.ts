@@ -4,7 +4,7 @@ import { createOutput } from './output.ts';
 
 const HOSTILE = 'a\u009b2J\u202eb\u200b\u{e0041}\ue000\u001b[8m';
 
-/** What is written to standard output as if it were a terminal, or a pipe. */
+/** Text that is written to standard output as if it were a terminal, or a pipe. */
 function written(t: TestContext, isTerminal: boolean, write: () => void): string {
   let text = '';
   const { isTTY, hasColors } = process.stdout;
@@ -23,7 +23,7 @@ function written(t: TestContext, isTerminal: boolean, write: () => void): string
   return text;
 }
 
-test('JSON on a terminal hides nothing and means the same; piped it is what was given', (t) => {
+test('JSON on a terminal hides nothing and has the same value; piped it is unchanged', (t) => {
   const data = { text: HOSTILE };
   const shown = written(t, true, () => createOutput(process, true).result(data, []));
   assert.match(shown, /^[\x20-\x7e]+\n$/);
@@ -34,7 +34,7 @@ test('JSON on a terminal hides nothing and means the same; piped it is what was 
   );
 });
 
-test('what a command forgot to make harmless is made harmless at the last gate; our own colours stay', (t) => {
+test("unsafe text of a command is made harmless at output; the program's own colours stay", (t) => {
   const shown = written(t, true, () => {
     const out = createOutput(process, false);
     out.result({}, [HOSTILE, out.paint('bold', 'ours')]);

@@ -19,7 +19,7 @@ const SESSION = {
 };
 const NOW = 'Time: Monday 2026-06-15 14:32 +02:00 (Europe/Berlin).';
 
-test('the line says what is known, and nothing of what is not', () => {
+test('the line contains the known data, and nothing else', () => {
   assert.equal(promptLine(MOMENT), NOW);
   assert.equal(
     promptLine({ ...MOMENT, since_last_prompt: null, session: null }),
@@ -27,7 +27,7 @@ test('the line says what is known, and nothing of what is not', () => {
   );
 });
 
-test('gaps are told as precisely as they matter', () => {
+test('gaps are shown with suitable precision', () => {
   const gap = (since: string) => promptLine({ ...MOMENT, since_last_prompt: since }).slice(NOW.length + 1);
   assert.deepEqual(['PT0S', 'PT1S', 'PT59S', 'PT4M10S', 'PT3H5M', 'PT52H'].map(gap), [
     ...['Last prompt just now.', 'Last prompt 1 s ago.', 'Last prompt 59 s ago.'],
@@ -35,7 +35,7 @@ test('gaps are told as precisely as they matter', () => {
   ]);
 });
 
-test('a session comes with its break, due or to come', () => {
+test('a session is shown with its break, due or upcoming', () => {
   const told = (outlook: PromptContext['break']) =>
     promptLine({ ...MOMENT, session: SESSION, ...(outlook && { break: outlook }) }).slice(NOW.length + 1);
   const open = 'Session open since 13:20, 1 h 11 min active.';
@@ -48,7 +48,7 @@ test('a session comes with its break, due or to come', () => {
   assert.equal(
     told({ ...known, due: true, level: 'none' }),
     `${open} Break due now: 1 h 11 min active without one.`,
-    'below the ladder a threshold asks, in no tone of its own',
+    'below the ladder a threshold asks, without a level',
   );
   assert.equal(
     told({ ...known, due: true, level: 'hard', protected_window_label: 'dinner\u001b[2J' }),
@@ -56,13 +56,13 @@ test('a session comes with its break, due or to come', () => {
   );
 });
 
-test('an intent is told on one line, harmless and not too long', () => {
+test('an intent is shown on one line, harmless and limited in length', () => {
   const line = promptLine({ ...MOMENT, session: { ...SESSION, intent: `fix\n"it"\u202e ${'x'.repeat(600)}` } });
   assert.match(line, /Session open since 13:20 for "fix "it"\\u202e x+…", 1 h 11 min active\.$/);
   assert.ok(line.length < 300);
 });
 
-test('a forgotten session is told with its dates', () => {
+test('a forgotten session is shown with its dates', () => {
   const session = {
     ...SESSION,
     started_at: '2026-06-14T16:00:00+02:00',
@@ -75,7 +75,7 @@ test('a forgotten session is told with its dates', () => {
   );
 });
 
-test('every program gets the line in the form that it takes', () => {
+test('every program gets the line in its format', () => {
   const line = 'It is "late".';
   const event = (hookEventName: string) => ({ hookSpecificOutput: { hookEventName, additionalContext: line } });
   const forms = Object.fromEntries(HOOK_FORMATS.map((format) => [format, inForm(format, line)]));

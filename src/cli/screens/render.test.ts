@@ -57,10 +57,10 @@ const over: AlarmView = {
   fire_count: 1,
 };
 
-/** A list that leaves nothing out. */
+/** A list without omissions. */
 const everything = { left: 0, history: 'shown' } as const;
 
-test('setting an alarm is answered with when it rings, from now and on the local clock', () => {
+test('setting an alarm prints its due time, from now and on the local clock', () => {
   const created = { id: once.id, status: 'active', next_fire_at: once.next_fire_at!, deduped: false } as const;
   assert.deepEqual(renderCreated(created, { ...look, now: look.now + 2000 }), [
     'Set 019ed2b4-7c11-7000-8000-000000000001',
@@ -68,7 +68,7 @@ test('setting an alarm is answered with when it rings, from now and on the local
   ]);
 });
 
-test('a series that is measured from ring to ring has no zone', () => {
+test('a series with an interval has no zone', () => {
   const scheduleOf = (alarm: AlarmView) => renderAlarm(alarm, look).find((line) => line.includes('schedule'));
   assert.match(
     scheduleOf({ ...series, cron_expr: '@every 90s', timezone: 'UTC' })!,
@@ -86,7 +86,7 @@ test('an alarm that was set before by the same key says so', () => {
   assert.equal(second, '  it is fired');
 });
 
-test('a list is aligned, tells what goes wrong below the alarm, and names the time zone', () => {
+test('a list is aligned, shows an error below its alarm, and names the time zone', () => {
   assert.deepEqual(renderAlarms([over, series, once], everything, look), [
     'ID             STATUS  SCHEDULE        RINGS      AT            MESSAGE',
     '019ed2b4-7c13  fired   once            3 h ago    11:00:00      build: Look at…',
@@ -98,7 +98,7 @@ test('a list is aligned, tells what goes wrong below the alarm, and names the ti
   ]);
 });
 
-test('a schedule that words do not cover is shown as its expression, and whole below where it is long', () => {
+test('a schedule without a description is shown as its expression, and completely below when it is long', () => {
   const odd = { ...series, failure_count: 0, last_error: undefined, cron_expr: '*/7 9-17 1,15 * 1-5' } as AlarmView;
   const [, line, below] = renderAlarms([odd], everything, look);
   assert.match(line!, / {2}\*\/7 9-17 1,15 \* 1… {2}/);
@@ -109,7 +109,7 @@ test('a schedule that words do not cover is shown as its expression, and whole b
   for (const each of lines) assert.ok(textWidth(each) <= 80, each);
 });
 
-test('a series is confirmed as one, with its next three instants, in a zone or without', () => {
+test('a series is confirmed with its next three instants, in a zone or without', () => {
   const created = {
     id: series.id,
     status: 'active',
@@ -123,7 +123,7 @@ test('a series is confirmed as one, with its next three instants, in a zone or w
   ]);
 });
 
-test('a list that goes on says how to see the rest, and an empty one says that it is empty', () => {
+test('an incomplete list says how to see the rest, and an empty one says that it is empty', () => {
   assert.equal(
     renderAlarms([once], { left: 3, history: 'hidden' }, look).at(-1),
     '1 alarm, 3 more with --limit 4; --all includes finished ones. Times in Europe/Berlin (CEST).',
@@ -134,7 +134,7 @@ test('a list that goes on says how to see the rest, and an empty one says that i
   ]);
 });
 
-test('an alarm that is held back says why, in the list and by itself', () => {
+test('a deferred alarm shows the reason, in the list and on its own', () => {
   const reason = 'held back: quiet hours of this user until 07:00 Europe/Berlin';
   const held = { ...once, urgent: true, held_back: { reason, until: '2026-06-16T05:00:00.000Z' } };
   assert.equal(renderAlarms([held], everything, look)[2]?.trim(), reason);
@@ -143,7 +143,7 @@ test('an alarm that is held back says why, in the list and by itself', () => {
   assert.match(shown, /urgent +yes: quiet hours do not defer it/);
 });
 
-test('an alarm under way and one that is overdue are said to be', () => {
+test('an alarm in delivery and an overdue one are marked', () => {
   const lines = renderAlarms(
     [
       { ...once, in_flight: true },
@@ -156,7 +156,7 @@ test('an alarm under way and one that is overdue are said to be', () => {
   assert.match(lines[2]!, /is due +13:59:00/);
 });
 
-test('no line of a list is wider than the terminal, and none carries control characters', () => {
+test('no line of a list is wider than the terminal, and none contains control characters', () => {
   const nasty: AlarmView = {
     ...series,
     label: '\u001b[2J日本語\n',
@@ -171,7 +171,7 @@ test('no line of a list is wider than the terminal, and none carries control cha
   }
 });
 
-test('ids are shortened to what tells them apart, never below the millisecond they carry', () => {
+test('ids are shortened to a unique prefix, never below the millisecond that they contain', () => {
   const same = ['019ed2b4-7c11-7000-8000-000000000001', '019ed2b4-7c11-7000-9000-000000000001'];
   assert.deepEqual(
     [...shortIds([...same, over.id]).values()],
@@ -186,7 +186,7 @@ test('a preview puts label and message on one line', () => {
   assert.ok(preview({ label: '', wake_message: 'a'.repeat(100_000) }).length < 1000);
 });
 
-test('an alarm is shown with its schedule, its limits, its message and its payload as it was written', () => {
+test('an alarm is shown with its schedule, its limits, its message and its unchanged payload', () => {
   const lines = renderAlarm(
     {
       ...series,
@@ -236,7 +236,7 @@ const fire: FireView = {
   http_status: 202,
 };
 
-test('the ledger has a line for each attempt and says below it what went wrong', () => {
+test('the ledger has a line for each attempt with its error below', () => {
   const failed: FireView = {
     ...fire,
     attempt: 2,
@@ -258,7 +258,7 @@ test('the ledger has a line for each attempt and says below it what went wrong',
   assert.equal(renderFires([fire], true, look)[1], 'Fires, the 1 latest attempts');
 });
 
-test('an event is one line: when, what, which alarm, how late', () => {
+test('an event is one line: when, event, alarm, lateness', () => {
   assert.deepEqual(renderEvent(once, fire, look), [
     '14:10:00  fired    019ed2b4-7c11  12 ms late  build: Look at the build',
   ]);

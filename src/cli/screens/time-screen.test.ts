@@ -44,7 +44,7 @@ function screen(
   return renderDay(viewDay(record, callContextOf(now, ZONE, { profile: DEFAULT_PROFILE })), look);
 }
 
-test('a day is a bar over its hours, and row by row what was meant and what came of it', () => {
+test('a day is a bar over its hours, and row by row the intentions and their outcomes', () => {
   assert.deepEqual(screen([PLANNED, OPEN], SPANS), [
     'Monday 15 June 2026  Europe/Berlin (CEST)',
     '',
@@ -66,7 +66,7 @@ test('a day is a bar over its hours, and row by row what was meant and what came
   ]);
 });
 
-test('a narrow terminal gets the words below the times, and no line that is too long', () => {
+test('a narrow terminal gets the text below the times, and no line that is too long', () => {
   const lines = screen([PLANNED, OPEN], SPANS, { width: 40 });
   assert.ok(
     lines.every((line) => textWidth(line) <= 40),
@@ -93,7 +93,7 @@ test('colours change nothing but colours', () => {
   assert.deepEqual(plain, screen([PLANNED, OPEN], SPANS));
 });
 
-test('words of people cannot touch the terminal, and wide ones are counted as wide', () => {
+test('text of people cannot control the terminal, and wide characters are counted as wide', () => {
   const intent = `修复 🐛 \u001b]0;evil\u0007\u202egnp.exe\u2069 שלום ${'\u0301'.repeat(3)}\ud800 ${'漢'.repeat(60)}`;
   for (const width of [30, 40, 80, 200]) {
     const lines = screen([session(1, '13:20', '14:31', { intent, summary: `\r\n\t${intent}\u0000` })], SPANS, {
@@ -110,11 +110,11 @@ test('words of people cannot touch the terminal, and wide ones are counted as wi
   }
 });
 
-test('an open session that nobody has seen for a while is not now, and one from another day is told apart', () => {
+test('an open session without recent activity is not current, and one from another day is marked', () => {
   const away = screen([OPEN], [span('13:20', '14:31')], { now: at('16:00') });
   assert.ok(away.some((line) => line.startsWith('13:20–14:31')));
   assert.ok(away.some((line) => line.includes('open, last seen 1 h 29 min ago')));
-  assert.ok(!away.join('\n').includes('break due'), 'they are having one');
+  assert.ok(!away.join('\n').includes('break due'), 'a break is active');
   const older = { ...OPEN, startedAt: OPEN.startedAt - minutes(1440), lastSeenAt: OPEN.lastSeenAt - minutes(1440) };
   assert.deepEqual(screen([older], [], { now: at('09:00') }).slice(1, 4), [
     '',
@@ -123,7 +123,7 @@ test('an open session that nobody has seen for a while is not now, and one from 
   ]);
 });
 
-test('a night that is an hour longer has its hours in the bar, and says so', () => {
+test('a night that is an hour longer has its hours in the bar, and a note', () => {
   const now = Date.parse('2026-10-25T03:30:00+01:00');
   const night = { from: Date.parse('2026-10-25T00:00:00+02:00'), to: now };
   const lines = screen([], [night], { now });
@@ -154,7 +154,7 @@ test('a week has a line for each day and its sessions', () => {
     '37 min.',
   ]);
   const narrow = renderWeek(week, { now, zone: ZONE, width: 40, paint: (_, text) => text });
-  // Of both there is something to be read.
+  // Both have output.
   assert.deepEqual(narrow.slice(10, 12), [
     '    draft the migrati… → plan written:…',
     '    tune the regex until it stop… (open)',

@@ -1,4 +1,4 @@
-/** What each service manager would read, held against its format; and the copy of the program that a service runs. */
+/** The files of each service manager, compared with their format; and the copy of the program that a service runs. */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
@@ -26,7 +26,7 @@ function inPython(code: string, input: string | Buffer): unknown {
   return JSON.parse(execFileSync('python3', ['-c', `import json,sys\n${code}`], { input, encoding: 'utf8' }));
 }
 
-test('the plist is one that a reader of plists understands, with every word as it is', { skip }, () => {
+test('a plist reader accepts the plist, with every argument unchanged', { skip }, () => {
   const read = inPython('import plistlib\nprint(json.dumps(plistlib.loads(sys.stdin.buffer.read())))', plistText(SPEC));
   assert.deepEqual(read, {
     Label: 'io.reveille.reveille',
@@ -75,7 +75,7 @@ print(json.dumps({'root':t.tag,'version':t.get('version'),'parts':[c.tag.replace
   assert.throws(() => taskText({ ...spec, command: ['100%'] }), /a percent sign/);
 });
 
-test('the task that wakes a computer is read as one, and what arms a wake on a Mac is a time of its own zone', {
+test('the task that wakes a computer is valid, and the time that arms a wake on a Mac is in its zone', {
   skip,
 }, () => {
   const at = Date.UTC(2026, 11, 1, 6, 59);
@@ -98,7 +98,7 @@ print(json.dumps([[c.tag.replace(n,'') for c in t],f('Triggers/TimeTrigger/Start
   assert.deepEqual(pmsetWords('reveille', at, true), words);
 });
 
-test('the unit quotes what systemd would read as its own, and spares the agents', () => {
+test('the unit quotes text that systemd would interpret, and does not stop the agents', () => {
   const unit = unitText(SPEC);
   assert.match(
     unit,
@@ -109,8 +109,8 @@ test('the unit quotes what systemd would read as its own, and spares the agents'
   assert.throws(() => unitText({ ...SPEC, command: ['a\nb'] }), /cannot be in a unit file/);
 });
 
-describe('the copy that lasts', () => {
-  /** A package as `npx` would have fetched it: what it needs beside it, and one thing in another version below. */
+describe('the lasting copy', () => {
+  /** A package as `npx` would have fetched it: a dependency beside it, and one below in another version. */
   function fetched(root: string): string {
     const put = (path: string, manifest: object, files: Record<string, string> = {}) => {
       mkdirSync(join(root, path), { recursive: true });
@@ -145,7 +145,7 @@ describe('the copy that lasts', () => {
     return join(root, own);
   }
 
-  test('holds the package and what it needs, each in its version, and nothing else', async (t) => {
+  test('contains the package and its dependencies, each in its version, and nothing else', async (t) => {
     const folder = temporaryFolder(t);
     const versions = join(folder, 'versions');
     const copy = await copyProgram(versions, process.execPath, fetched(join(folder, '_npx', '0123')));
@@ -161,7 +161,7 @@ describe('the copy that lasts', () => {
     assert.throws(() => lastingNode('/home/x/.npm/_npx/1/node_modules/node/bin/node'), /is temporary/);
   });
 
-  test('the link changes in one step, and versions that nobody runs go', (t) => {
+  test('the link changes in one step, and unused versions are removed', (t) => {
     const person = temporaryFolder(t);
     const place = servicePlace({ HOME: person }, join(person, '.reveille'), 'linux');
     assert.equal(place.name, 'reveille');
@@ -175,7 +175,7 @@ describe('the copy that lasts', () => {
   });
 });
 
-test('where there is no service manager, or none of this user, that is one sentence, and nothing is left', {
+test('without a service manager of this user, one sentence says so, and nothing remains', {
   skip: process.platform !== 'linux' && 'systemd is of Linux',
 }, async (t) => {
   const home = temporaryFolder(t);

@@ -1,4 +1,4 @@
-/** What an upgrade that was cut off leaves, at each point of it, and what the next start of the service makes of that. */
+/** An interrupted upgrade, at each of its phases, and the next start of the service. */
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ import { type Note, readNote, writeNote } from './upgrade-note.ts';
 const BEGUN = Date.parse('2026-06-15T08:00:00Z');
 const at = (seconds: number) => new Date(BEGUN + seconds * 1000);
 
-/** A service with two versions, and a home whose database has the schema 1; the copy of it is as an upgrade makes it. */
+/** A service with two versions, and a home whose database has the schema 1; its copy is as an upgrade makes it. */
 function workbench(t: TestContext) {
   const person = temporaryFolder(t);
   const home = join(person, '.reveille');
@@ -46,13 +46,13 @@ function workbench(t: TestContext) {
   return {
     ...{ person, home, copy, place, from, to, data },
     schema: () => schemaOf(home),
-    /** As far as this phase, with that version as the one that runs. */
+    /** Up to this phase, with that version as the running one. */
     cutOff(phase: Note['phase'], runs: string) {
       data(copy, 1);
       switchTo(place, runs);
       writeNote(place, note(phase));
     },
-    /** What the service does before it starts. */
+    /** The steps of the service before it starts. */
     async settle() {
       const { status, stderr } = await reveille(home, ['service', 'settle'], { env: { HOME: person } });
       assert.equal(status, 0, stderr);
@@ -67,7 +67,7 @@ function workbench(t: TestContext) {
   };
 }
 
-test('cut off while it copies: the version before starts on its data', async (t) => {
+test('interrupted during the copy: the earlier version starts on its data', async (t) => {
   const { cutOff, settle, place, from, to, schema, assertGone } = workbench(t);
   cutOff('copying', from);
   assert.match(await settle(), /The upgrade to 0\.2\.0 was interrupted and is cancelled/);
@@ -75,7 +75,7 @@ test('cut off while it copies: the version before starts on its data', async (t)
   assertGone();
 });
 
-test('cut off before the new version has migrated anything: the one before starts, on what was acknowledged meanwhile', async (t) => {
+test('interrupted before the new version has migrated anything: the earlier one starts, on all acknowledged data', async (t) => {
   const { cutOff, settle, place, from, to, home, assertGone } = workbench(t);
   cutOff('trying', to);
   writeFileSync(join(home, 'since'), '');
@@ -85,7 +85,7 @@ test('cut off before the new version has migrated anything: the one before start
   assertGone();
 });
 
-test('cut off while the new version migrates: the one before starts, on the data as it was', async (t) => {
+test('interrupted while the new version migrates: the earlier one starts, on the earlier data', async (t) => {
   const { cutOff, settle, place, from, to, home, data, schema, assertGone } = workbench(t);
   cutOff('trying', to);
   data(home, 2);
@@ -94,7 +94,7 @@ test('cut off while the new version migrates: the one before starts, on the data
   assertGone();
 });
 
-test('cut off while it goes back: the data comes whole from its copy', async (t) => {
+test('interrupted while it goes back: the data is restored completely from its copy', async (t) => {
   const { cutOff, settle, place, from, to, home, data, schema, assertGone } = workbench(t);
   cutOff('trying', to);
   data(home, 2);
@@ -104,17 +104,17 @@ test('cut off while it goes back: the data comes whole from its copy', async (t)
   assertGone();
 });
 
-test('what a new version has acknowledged on data that it has migrated is never undone unasked', async (t) => {
+test('data that a new version has acknowledged after its migration is never undone without a request', async (t) => {
   const { cutOff, settle, place, to, home, data, schema } = workbench(t);
   cutOff('trying', to);
   data(home, 2);
   writeFileSync(join(home, 'run.json'), JSON.stringify({ pid: 1, started_at: at(10).toISOString() }));
   await settle();
   assert.deepEqual([currentVersion(place), schema()], [to, 2]);
-  assert.ok(readNote(place), 'the next upgrade looks at it');
+  assert.ok(readNote(place), 'the next upgrade checks it');
 });
 
-test('nor what one has acknowledged that was ended in good order since', async (t) => {
+test('nor is data of a version that has ended normally since', async (t) => {
   const { cutOff, settle, place, to, home, data, schema } = workbench(t);
   cutOff('trying', to);
   data(home, 2);
@@ -124,7 +124,7 @@ test('nor what one has acknowledged that was ended in good order since', async (
   assert.deepEqual([currentVersion(place), schema()], [to, 2]);
 });
 
-test('cut off while it takes the copies away: half a copy is not put back', async (t) => {
+test('interrupted while it removes the copies: half a copy is not restored', async (t) => {
   const { cutOff, settle, place, to, home, data, schema, assertGone } = workbench(t);
   cutOff('over', to);
   data(home, 2);
@@ -133,7 +133,7 @@ test('cut off while it takes the copies away: half a copy is not put back', asyn
   assertGone();
 });
 
-test('an upgrade that is at work is left alone', async (t) => {
+test('a running upgrade is left alone', async (t) => {
   const { cutOff, settle, place, to } = workbench(t);
   cutOff('trying', to);
   t.after(ownFile(join(place.own, 'upgrade')));
@@ -142,7 +142,7 @@ test('an upgrade that is at work is left alone', async (t) => {
   assert.equal(readFileSync(join(place.own, 'upgrade.json'), 'utf8'), before);
 });
 
-test('what npm says becomes one sentence with a remedy', () => {
+test("npm's output becomes one sentence with a remedy", () => {
   const said = (...lines: string[]) =>
     npmSentence('reveille@1.2.3', lines.map((line) => `npm error ${line}`).join('\n'));
   const reason = 'request to https://registry.example/reveille failed, reason: getaddrinfo ENOTFOUND registry.example';

@@ -1,4 +1,6 @@
-/** The hold dies with whoever holds. The program that would ask logind is a stand-in here; test/system/service has logind. */
+/**
+ * The lock ends with its holder. The program that would call logind is a stand-in here; test/system/service has logind.
+ */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { chmodSync, writeFileSync } from 'node:fs';
@@ -9,7 +11,10 @@ import { temporaryFolder } from '../../../test/support/temporary.ts';
 import { systemClock } from '../../kit/clock/clock.ts';
 import { Awake, waysToHold } from './awake.ts';
 
-/** Refuses some of what is asked of it, else does as systemd-inhibit: runs the rest of its words while it holds. */
+/**
+ * Refuses some of the requested locks, otherwise works like systemd-inhibit: runs the rest of its arguments while it
+ * holds the lock.
+ */
 function standIn(folder: string, refused: string): string {
   const path = join(folder, 'systemd-inhibit');
   writeFileSync(
@@ -34,7 +39,7 @@ const isAlive = (pid: number) => {
   }
 };
 
-test('it holds what it may, says what it may not, and lets go', async (t) => {
+test('it takes the allowed locks, reports the refused ones, and releases them', async (t) => {
   const PATH = standIn(temporaryFolder(t), '*lid*');
   const awake = new Awake({ PATH }, systemClock, 'linux');
   await Promise.all([awake.hold(), awake.hold()]);
@@ -52,7 +57,7 @@ test('it holds what it may, says what it may not, and lets go', async (t) => {
   assert.match(missing.loose!, /not kept awake: systemd-inhibit ENOENT/);
 });
 
-test('whoever is killed holds nothing any more, and a holder that is killed is seen to be gone', async (t) => {
+test('a killed process holds no lock any more, and a killed holder is detected', async (t) => {
   const folder = temporaryFolder(t);
   const PATH = standIn(folder, 'nothing');
   const code = `const { Awake } = await import(${JSON.stringify(new URL('./awake.ts', import.meta.url).href)});
@@ -68,7 +73,7 @@ setInterval(() => {}, 1000);`;
   );
   assert.ok(isAlive(holder));
   child.kill('SIGKILL');
-  await eventually('the hold is gone', () => !isAlive(holder));
+  await eventually('the lock is released', () => !isAlive(holder));
   const awake = new Awake({ PATH }, systemClock, 'linux');
   t.after(() => awake.release());
   await awake.hold();
@@ -78,7 +83,7 @@ setInterval(() => {}, 1000);`;
   assert.ok(awake.isHeld);
 });
 
-test('each system is asked in its own words, for half an hour at most', () => {
+test('each system is called with its own arguments, for half an hour at most', () => {
   const [mac] = waysToHold('darwin', 4711);
   assert.deepEqual(mac!.command, ['caffeinate', '-i', '-s', '-t', '1800', '-w', '4711']);
   const [windows] = waysToHold('win32', 4711);

@@ -1,4 +1,4 @@
-/** The keeper on the alarm of a clock of the hardware, whose files are real and lie in a folder of the test. */
+/** The keeper with a hardware clock alarm, whose files are real and in a folder of the test. */
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,11 +12,11 @@ import { LEAD_MS, wakeFiles } from './wake-alarm.ts';
 import { cannotWake, hardwareWake, udevRemedy } from './wake-linux.ts';
 
 const MINUTE = 60_000;
-/** What the clock of the hardware is ahead: it is set to local time. */
+/** The offset of the hardware clock, which is set to local time. */
 const AHEAD_SECONDS = 7200;
 const LOOK = 2500;
 
-/** The clock of the hardware is read between two looks. */
+/** The hardware clock is read between two checks. */
 function near(actual: number | undefined, wanted: number, words?: string): void {
   assert.ok(
     Math.abs((actual ?? 0) - wanted) <= LOOK + 1500,
@@ -33,7 +33,7 @@ function house(t: TestContext) {
   writeFileSync(join(rtc, 'wakealarm'), '');
   const files = wakeFiles({ own });
   writeFileSync(files.wanted, '');
-  /** Instants at which something that asks for it is due. */
+  /** Due instants of alarms that request a wake. */
   const due = new Set<number>();
   const awake = {
     isHeld: false,
@@ -66,13 +66,13 @@ function house(t: TestContext) {
   };
   return {
     ...{ clock, due, awake, files, rtc, begin },
-    /** When the hardware wakes the computer, by our clock; 0: never. */
+    /** The wake time of the hardware, by the system clock; 0: never. */
     wakesAt: () => {
       const seconds = Number(readFileSync(join(rtc, 'wakealarm'), 'utf8'));
       return seconds === 0 ? 0 : (seconds - AHEAD_SECONDS) * 1000;
     },
     arm: (at: number) => writeFileSync(join(rtc, 'wakealarm'), `${Math.floor(at / 1000) + AHEAD_SECONDS}\n`),
-    /** Time passes, for the clock of the hardware too. */
+    /** Advances the time, for the hardware clock too. */
     async pass(ms: number) {
       for (let left = ms; left > 0; left -= LOOK) {
         await clock.advance(Math.min(LOOK, left));
@@ -83,7 +83,7 @@ function house(t: TestContext) {
   };
 }
 
-test('one wake is armed, a minute before the first of a hundred alarms; it goes when none is left', async (t) => {
+test('one wake is armed, a minute before the first of a hundred alarms; it is removed when none is left', async (t) => {
   const { clock, due, wakesAt, begin, pass, files } = house(t);
   const start = clock.now();
   for (let n = 100; n > 0; n--) due.add(start + 10 * MINUTE + n * MINUTE);
@@ -106,7 +106,7 @@ test('one wake is armed, a minute before the first of a hundred alarms; it goes 
   assert.equal(files.read(), undefined);
 });
 
-test('two in one minute: it is held awake from a minute before until both turns have ended, and let go', async (t) => {
+test('two in one minute: it is kept awake from a minute before until both turns have ended, and released', async (t) => {
   const { clock, due, awake, wakesAt, begin, pass } = house(t);
   const [one, other] = [clock.now() + 5 * MINUTE, clock.now() + 5 * MINUTE + 20_000];
   due.add(one).add(other);
@@ -131,7 +131,7 @@ test('two in one minute: it is held awake from a minute before until both turns 
   assert.ok(wakesAt() <= clock.now(), 'nothing is left armed');
 });
 
-test('a turn that never ends keeps the computer awake for half an hour, and a holder that is killed is replaced', async (t) => {
+test('a turn that never ends keeps the computer awake for half an hour, and a killed holder is replaced', async (t) => {
   const { awake, begin, pass } = house(t);
   const keeper = begin();
   keeper.turnBegan('endless');
@@ -150,13 +150,13 @@ test('a turn that never ends keeps the computer awake for half an hour, and a ho
   assert.equal(awake.isHeld, true);
 });
 
-test('what a killed process had armed is found by the next one, which moves it or takes it back', async (t) => {
+test('the next process finds the wake that a killed process armed, and moves or removes it', async (t) => {
   const { clock, due, wakesAt, begin, pass, files } = house(t);
   const at = clock.now() + 30 * MINUTE;
   due.add(at);
   begin();
   await pass(LOOK);
-  // The first process stands for one that was killed: nothing of it runs on but what it wrote.
+  // The first process simulates a killed one: only its files remain.
   const left = files.read()!;
   due.clear();
   due.add(at + MINUTE);
@@ -169,7 +169,7 @@ test('what a killed process had armed is found by the next one, which moves it o
   assert.equal(wakesAt(), 0);
 });
 
-test('a sooner wake of somebody else is left alone, and a later one is put back', async (t) => {
+test('an earlier wake of another program is left alone, and a later one is restored', async (t) => {
   const { clock, due, wakesAt, arm, begin, pass, files } = house(t);
   const start = clock.now();
   arm(start + 5 * MINUTE);
@@ -184,14 +184,14 @@ test('a sooner wake of somebody else is left alone, and a later one is put back'
   due.clear();
   arm(start + 60 * MINUTE);
   await pass(LOOK);
-  near(wakesAt(), start + 60 * MINUTE, 'ours is gone, and what stands there is not ours');
+  near(wakesAt(), start + 60 * MINUTE, 'the wake of the keeper is removed, and the armed one is not its own');
   due.add(start + 40 * MINUTE);
   await pass(LOOK);
   near(wakesAt(), start + 39 * MINUTE);
   due.clear();
   due.add(start + 90 * MINUTE);
   await pass(LOOK);
-  near(wakesAt(), start + 60 * MINUTE, 'theirs comes first now');
+  near(wakesAt(), start + 60 * MINUTE, 'the other wake comes first now');
   due.clear();
   await pass(LOOK);
   near(wakesAt(), start + 60 * MINUTE);
@@ -205,7 +205,7 @@ test('a clock that is put forward or back moves the wake with it', async (t) => 
   await pass(LOOK);
   const mark = () => Number(readFileSync(join(rtc, 'wakealarm'), 'utf8'));
   const before = mark();
-  // The clock of the hardware goes on as it was: only ours is set.
+  // The hardware clock is unchanged: only the system clock is set.
   clock.jump(10 * MINUTE);
   await clock.advance(LOOK);
   assert.ok(Math.abs(before - mark() - 600) <= 4, `${before - mark()} s earlier`);
@@ -214,7 +214,7 @@ test('a clock that is put forward or back moves the wake with it', async (t) => 
   assert.ok(Math.abs(mark() - before - 600) <= 4, `${mark() - before} s later`);
 });
 
-test('what the hardware does not take is said, tried again, and leaves nothing half done', async (t) => {
+test('a refusal of the hardware is reported, retried, and leaves nothing half done', async (t) => {
   const { clock, due, begin, pass, rtc, files, wakesAt } = house(t);
   rmSync(join(rtc, 'wakealarm'));
   mkdirSync(join(rtc, 'wakealarm'));
@@ -229,7 +229,7 @@ test('what the hardware does not take is said, tried again, and leaves nothing h
   assert.equal(files.read()?.problem, undefined);
 });
 
-test('where nothing can wake a computer it is said why', (t) => {
+test('a computer without a way to wake reports the reason', (t) => {
   const root = temporaryFolder(t);
   assert.match(cannotWake(root)!.problem, /no clock for it/);
   mkdirSync(join(root, 'sys/class/rtc/rtc0'), { recursive: true });
@@ -237,6 +237,6 @@ test('where nothing can wake a computer it is said why', (t) => {
   writeFileSync(join(root, 'sys/class/rtc/rtc0/wakealarm'), '');
   assert.equal(cannotWake(root), undefined);
   writeFileSync(join(root, '.dockerenv'), '');
-  assert.equal(cannotWake(root), undefined, 'some virtual machines are made of images of containers');
+  assert.equal(cannotWake(root), undefined, 'some virtual machines are made from container images');
   assert.match(udevRemedy('rtc0', 'ada'), /KERNEL=="rtc0", RUN\+="\/bin\/chown ada \/sys%p\/wakealarm"'/);
 });

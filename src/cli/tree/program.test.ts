@@ -6,7 +6,7 @@ import { everyCommand, outlineOf } from '../outline/outline.ts';
 import { LISTED } from './help.ts';
 import { buildProgram } from './program.ts';
 
-test('a command that does not exist ends with 2, also when its help is asked for', async (t) => {
+test('an absent command ends with 2, also with --help', async (t) => {
   const home = temporaryFolder(t);
   const cases: [string[], RegExp][] = [
     [['chronograph'], /unknown command 'chronograph'/],
@@ -23,7 +23,7 @@ test('a command that does not exist ends with 2, also when its help is asked for
   }
 });
 
-test('the help of what exists, and the version, are printed and end with 0', async (t) => {
+test('the help of existing commands, and the version, are printed and end with 0', async (t) => {
   const home = temporaryFolder(t);
   const cases: [string[], RegExp][] = [
     [['--help'], /^Usage: reveille /],

@@ -10,7 +10,7 @@ import { replacePrivateFile } from '../../kit/identity/private-file.ts';
 import { homeAt } from '../home/home.ts';
 import { machineSandbox } from './sandbox.ts';
 
-test('in a home that is the person’s own, what we replace while a program runs stays hidden from it', async (t) => {
+test("in a user's own home, files that the program replaces while a sandboxed program runs stay hidden from it", async (t) => {
   const { PATH } = process.env;
   if (!(await hasBubblewrap(t))) return;
   const person = mkdtempSync(join(tmpdir(), 'reveille-own-home-'));

@@ -19,7 +19,7 @@ import { CHANNELS, type ChannelName, readSpec } from './channels.ts';
 
 type Post = { headers: IncomingHttpHeaders; body: Buffer; url: string };
 
-/** A receiver that answers as the test says, and what it got. */
+/** A receiver with the answers of the test, and its received messages. */
 async function receiver(t: TestContext, status: () => number = () => 200, headers: Record<string, string> = {}) {
   const posts: Post[] = [];
   const server = createServer(async (request, response) => {
@@ -48,12 +48,12 @@ const message: Message = {
   ],
 };
 
-/** Reads the specification as an addition does, and tells. */
+/** Reads the specification as an addition does, and sends. */
 function tell(kind: ChannelName, spec: object, tools: ChannelTools, said: Message = message) {
   return CHANNELS[kind].tell(readSpec(kind, spec, tools), said, tools);
 }
 
-test('ntfy gets title, text, priority, buttons and an id by which it recognises a repetition, within its bounds', async (t) => {
+test('ntfy gets title, text, priority, buttons and an id that identifies a repetition, within its bounds', async (t) => {
   const { posts, url } = await receiver(t);
   const tools = toolsOf(t);
   const spec = { server: url, topic: 'reveille', token: 'tk_sesame', allow_private: true };
@@ -71,7 +71,7 @@ test('ntfy gets title, text, priority, buttons and an id by which it recognises 
   assert.equal(second.actions, undefined);
 });
 
-test('whatever a message holds, a server with the bounds of ntfy takes it', async (t) => {
+test('a server with the bounds of ntfy accepts any message', async (t) => {
   const server = await startStandInNtfy(t, 'tk_sesame');
   const tools = toolsOf(t);
   const spec = { server: server.url, topic: 'reveille', token: 'tk_sesame', allow_private: true };
@@ -89,7 +89,7 @@ test('whatever a message holds, a server with the bounds of ntfy takes it', asyn
     assert.deepEqual(await tell('ntfy', spec, tools, said), { result: 'done' }, JSON.stringify(text.slice(0, 9)));
   }
   assert.equal(server.published.length, texts.length);
-  assert.equal(server.shown().length, 1, 'a repetition takes the place of the first');
+  assert.equal(server.shown().length, 1, 'a repetition replaces the first');
   const refused = await tell('ntfy', { ...spec, token: 'tk_wrong' }, tools);
   assert.match('why' in refused ? refused.why : '', /ntfy answered 401/);
   const { token: _, ...open } = spec;
@@ -97,7 +97,7 @@ test('whatever a message holds, a server with the bounds of ntfy takes it', asyn
   assert.match('why' in forbidden ? forbidden.why : '', /ntfy answered 403/);
 });
 
-test('a receiver that refuses is tried again and told of without its token; one that is gone is not', async (t) => {
+test('a refusing receiver is tried again and reported without its token; a deleted one is not tried again', async (t) => {
   let status = 403;
   const { url } = await receiver(t, () => status);
   const tools = toolsOf(t);
@@ -109,7 +109,7 @@ test('a receiver that refuses is tried again and told of without its token; one 
   assert.equal((await tell('webhook', hook, tools)).result, 'drop');
 });
 
-test('a webhook is signed so that another implementation believes it', async (t) => {
+test('an independent implementation accepts the signature of a webhook', async (t) => {
   const { posts, url } = await receiver(t);
   const secret = `whsec_${randomBytes(24).toString('base64')}`;
   assert.deepEqual(await tell('webhook', { url, secret, allow_private: true }, toolsOf(t)), { result: 'done' });
@@ -124,7 +124,7 @@ test('a webhook is signed so that another implementation believes it', async (t)
   assert.equal(headers['webhook-id'], message.id);
 });
 
-/** The claims of a VAPID header whose signature is right (RFC 8292). */
+/** The claims of a VAPID header with a valid signature (RFC 8292). */
 function vapidClaims(header: string): Record<string, unknown> {
   const [, jwt, key] = /^vapid t=([^,]+), ?k=(.+)$/.exec(header)!;
   const [head, claims, signature] = jwt!.split('.') as [string, string, string];
@@ -136,7 +136,7 @@ function vapidClaims(header: string): Record<string, unknown> {
   return JSON.parse(Buffer.from(claims, 'base64url').toString());
 }
 
-test('a browser can decrypt what its push service got, and nobody else: RFC 8291, signed by our key', async (t) => {
+test("only the browser can decrypt the message at its push service: RFC 8291, signed by the installation's key", async (t) => {
   let status = 201;
   const { posts, url } = await receiver(t, () => status);
   const tools = toolsOf(t);
@@ -153,7 +153,7 @@ test('a browser can decrypt what its push service got, and nobody else: RFC 8291
   const { title, text, links } = message;
   const payload = JSON.parse(decrypt(first.body));
   assert.deepEqual([payload.id, payload.title, payload.text, payload.links], [message.id, title, text, links]);
-  // A repetition takes the place of the first one at the push service, and the browser knows it by its id.
+  // A repetition replaces the first one at the push service, and the browser identifies it by its id.
   assert.match(first.headers.topic as string, /^[A-Za-z0-9_-]{1,32}$/);
   assert.equal(again.headers.topic, first.headers.topic);
   assert.ok(long.body.length <= 4096, `${long.body.length} bytes`);
@@ -165,7 +165,7 @@ test('a browser can decrypt what its push service got, and nobody else: RFC 8291
   assert.equal((await tell('webpush', spec, tools)).result, 'drop');
 });
 
-test('an address that is private is refused unless it is allowed, however it is written, and a redirect is not followed', async (t) => {
+test('a private address is refused unless it is allowed, in any spelling, and a redirect is not followed', async (t) => {
   const inside = await receiver(t);
   const outside = await receiver(t, () => 302, { location: inside.url });
   const resolve: Resolve = (_, done) => done(null, [{ address: '127.0.0.1', family: 4 }]);
@@ -180,10 +180,10 @@ test('an address that is private is refused unless it is allowed, however it is 
     const keys = pushBrowser('http://x').subscription.keys;
     assert.throws(() => readSpec('webpush', { endpoint: `http://${host}/`, keys }, tools), refused, host);
   }
-  // Never, whatever is allowed.
+  // Never, with any settings.
   const metadata = { url: 'http://169.254.169.254/latest', secret, allow_private: true };
   assert.throws(() => readSpec('webhook', metadata, tools), /a link-local address/);
-  // A name is looked at when a connection is made.
+  // A name is resolved when a connection is made.
   const { port } = new URL(inside.url);
   const named = await tell('webhook', { url: `http://hooks.example:${port}/`, secret }, tools);
   assert.ok(named.result === 'later' && named.slow === true);
@@ -194,7 +194,7 @@ test('an address that is private is refused unless it is allowed, however it is 
   assert.equal(inside.posts.length, 0);
 });
 
-test('what is wrong with a channel is said by its member, without its secrets', (t) => {
+test('an error of a channel names its member, without its secrets', (t) => {
   const tools = toolsOf(t);
   const wrong: [ChannelName, object, RegExp][] = [
     ['ntfy', { topic: 'a b' }, /^topic: must be 1 to 64 of A-Z a-z 0-9 _ -$/],
@@ -223,7 +223,7 @@ test('what is wrong with a channel is said by its member, without its secrets', 
   assert.equal(CHANNELS.webhook.place(hook), 'https://x.example');
 });
 
-test('a program gets the notification on its standard input and none of our secrets', async (t) => {
+test("a program gets the notification on its standard input and none of the installation's secrets", async (t) => {
   const file = join(temporaryFolder(t), 'told.json');
   const script = `const fs = require('node:fs'); fs.writeFileSync(process.argv[1],
     JSON.stringify({ told: JSON.parse(fs.readFileSync(0, 'utf8')), secret: process.env.CHRONOS_ADMIN_TOKEN }))`;

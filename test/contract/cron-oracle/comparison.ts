@@ -1,4 +1,4 @@
-/** Holds the product's schedule engine against the oracle, question by question. */
+/** Compares the product's schedule engine with the oracle, question by question. */
 import type { CronSchedule } from '../../../src/chronos/alarm/cron-schedule.ts';
 import { compileSchedule } from '../../../src/chronos/alarm/schedule.ts';
 import { ReveilleError } from '../../../src/wire/errors.ts';
@@ -6,7 +6,7 @@ import { drawExpression, drawGap, drawInstant, drawPlaces, drawZones, type Rando
 import { oracleOf } from './oracle.ts';
 import { type WallDays, wallDaysOf } from './wall-days.ts';
 
-/** How many occurrences in a row are compared. */
+/** Number of consecutive occurrences that are compared. */
 const STEPS = 3;
 
 /** One question: the next occurrences after an instant, and the latest up to another one. */
@@ -15,7 +15,7 @@ export type Case = { expression: string; timezone: string; after: number; until:
 /** A case that the product and the oracle answer differently. */
 export type Mismatch = Case & { question: string; expected: string; actual: string };
 
-/** What a run came across. */
+/** The counts of a run. */
 export type Tally = {
   cases: number;
   zones: number;
@@ -58,7 +58,7 @@ export function compare(
     const found = differs(`next(${show(from)})`, show(expected), show(schedule.next(from)));
     if (found || expected === undefined) return found;
     tally.occurrences++;
-    // Only the first step may be far away: the oracle pays for every day.
+    // Only the first step may be far away: the oracle's cost grows with every day.
     if (expected - from > 7 * 86_400_000) break;
     from = expected;
   }
@@ -72,7 +72,7 @@ export function compare(
   );
 }
 
-/** The same mismatch with fewer parts in it: fields made plainer as long as the answers still differ. */
+/** The same mismatch with fewer parts: fields are simplified as long as the answers differ. */
 export function shrink(mismatch: Mismatch, wall: WallDays): Mismatch {
   const tally = emptyTally();
   let smallest = mismatch;
@@ -112,7 +112,7 @@ export function emptyTally(): Tally {
   return { cases: 0, zones: 0, comparisons: 0, occurrences: 0, impossible: 0, sparse: 0 };
 }
 
-/** Draws the cases of a run, zone by zone so that a zone's readings are built once. */
+/** Draws the cases of a run, zone by zone, so that the readings of a zone are built once. */
 function* drawCases(random: Random, cases: number): Generator<{ wall: WallDays; one: Case }> {
   const zones = drawZones(random, cases < 20_000 ? 30 : 120);
   for (const [index, timezone] of zones.entries()) {

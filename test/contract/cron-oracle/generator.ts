@@ -1,7 +1,4 @@
-/**
- * Random cron questions, drawn from a seed: expressions, zones, and instants near the places where clocks and calendars
- * misbehave.
- */
+/** Random cron questions from a seed: expressions, zones, and instants near irregularities of clocks and calendars. */
 import { Temporal } from 'temporal-polyfill';
 
 const MINUTE_MS = 60_000;
@@ -10,7 +7,7 @@ const DAY_MS = 24 * HOUR_MS;
 const EARLIEST = Date.UTC(1973, 0, 1);
 const LATEST = Date.UTC(2099, 11, 1);
 
-/** Zones with something to get wrong; the rest of the IANA list is drawn from as well. */
+/** Zones with irregularities; the rest of the IANA list is drawn from as well. */
 const HARD_ZONES = [
   'UTC',
   'Europe/Berlin',
@@ -38,7 +35,7 @@ const HARD_ZONES = [
   'Antarctica/Troll', // two hours
 ];
 
-/** Days that are hard in every zone. */
+/** Irregular days in every zone. */
 const HARD_DAYS = [
   Date.UTC(2011, 11, 30), // missing in Apia
   Date.UTC(2024, 1, 29),
@@ -68,7 +65,7 @@ function pick<T>(random: Random, from: readonly T[]): T {
   return from[below(random, from.length)]!;
 }
 
-/** Zones to ask in: all the hard ones, and others up to `count`. */
+/** Zones of the questions: all irregular ones, and others up to `count`. */
 export function drawZones(random: Random, count: number): string[] {
   const zones = new Set(HARD_ZONES);
   const all = Intl.supportedValuesOf('timeZone');
@@ -76,7 +73,7 @@ export function drawZones(random: Random, count: number): string[] {
   return [...zones];
 }
 
-/** Instants around which questions are asked in a zone: mostly its clock changes. */
+/** Instants of the questions in a zone: mostly its clock changes. */
 export function drawPlaces(random: Random, timezone: string, count: number): number[] {
   const places: number[] = [];
   for (let index = 0; index < count; index++) {
@@ -99,7 +96,7 @@ function clockChangeAfter(timezone: string, instant: number): number | undefined
   return change !== undefined && change < LATEST ? change : undefined;
 }
 
-/** An instant to ask from: within a day and a half of a place, often on a full minute or next to one. */
+/** A start instant: within a day and a half of a given one, often on a full minute or next to one. */
 export function drawInstant(random: Random, place: number): number {
   const kind = random();
   if (kind < 0.1) return Math.floor(place);
@@ -111,7 +108,7 @@ export function drawInstant(random: Random, place: number): number {
   return Math.floor(instant);
 }
 
-/** How long a gap to ask about: mostly hours, up to four days. */
+/** The length of the interval in question: mostly hours, up to four days. */
 export function drawGap(random: Random): number {
   return Math.floor(random() < 0.7 ? random() * 8 * HOUR_MS : random() * 4 * DAY_MS);
 }
@@ -136,7 +133,7 @@ function drawValue(random: Random, shape: FieldShape): number {
   return random() < 0.6 ? pick(random, shape.likely) : shape.min + below(random, shape.max - shape.min + 1);
 }
 
-/** A value as people write it: now and then by name or with a leading zero. */
+/** A value as people write it: sometimes by name or with a leading zero. */
 function spell(random: Random, shape: FieldShape, value: number): string {
   const name = shape.names[value - shape.min];
   if (name !== undefined && random() < 0.4)

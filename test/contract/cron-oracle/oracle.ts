@@ -1,11 +1,11 @@
 /**
- * The slow and obvious answer to "when is this cron expression due?", to hold the product's fast one against. It walks
- * through real minutes, looks at the wall clock in each, and asks of every value on its own whether a field allows it.
- * Shares no code with the product.
+ * A slow, simple implementation of "when is this cron expression due?", to check the product's fast one. It iterates
+ * over real minutes, reads the wall clock in each, and checks each value separately against its field. It shares no
+ * code with the product.
  *
- * The rule as docs/decisions/0003-cron-and-dst.md gives it: an expression whose minute or hour field starts with `*` is
- * due in every real minute whose reading matches. Any other is due when a matching reading is shown for the first time,
- * and in the first minute after a jump over a matching reading.
+ * The rule from docs/decisions/0003-cron-and-dst.md: an expression whose minute or hour field starts with `*` is due in
+ * every real minute whose reading matches. Any other is due when a matching reading is shown for the first time, and in
+ * the first minute after a jump over a matching reading.
  */
 import { daysIn, partsOf, type Reading, type WallDays } from './wall-days.ts';
 
@@ -25,7 +25,7 @@ const SHORTHANDS: Record<string, string> = {
 const MONTH_NAMES = ['', 'JAN', 'FEB', 'MAR', 'APR', 'MAY', 'JUN', 'JUL', 'AUG', 'SEP', 'OCT', 'NOV', 'DEC'];
 const WEEKDAY_NAMES = ['SUN', 'MON', 'TUE', 'WED', 'THU', 'FRI', 'SAT'];
 
-/** An expression as questions to ask. */
+/** An expression as one predicate for each field. */
 type Pattern = {
   isRealTime: boolean;
   timeAllowed: (hour: number, minute: number) => boolean;
@@ -100,9 +100,9 @@ function matches(pattern: Pattern, reading: Reading): boolean {
   return pattern.timeAllowed(hour, minute) && pattern.dateAllowed(year, month, day);
 }
 
-/** Asks one expression in one zone. */
+/** Answers questions about one expression in one zone. */
 export type Oracle = {
-  /** The first instant strictly after `after`; `undefined` when fifty years have none. */
+  /** The first instant strictly after `after`; `undefined` when there is none within fifty years. */
   next(after: number): number | undefined;
   /** Every instant in `(after, until]`. */
   between(after: number, until: number): number[];

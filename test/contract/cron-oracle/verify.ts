@@ -1,6 +1,6 @@
 /**
- * `npm run verify:cron -- [--seed N] [--cases N]`: the schedule engine against the oracle; exit 1 with a reproduction
- * when they differ.
+ * `npm run verify:cron -- [--seed N] [--cases N]`: checks the schedule engine against the oracle; exits with 1 and a
+ * reproduction when they differ.
  */
 import { randomInt } from 'node:crypto';
 import { parseArgs } from 'node:util';

@@ -1,6 +1,6 @@
 /**
- * What a zone's wall clock shows in every real minute, read off `Intl` and put down day by day. Shares no code with the
- * product.
+ * The wall clock readings of a zone in every real minute, read from `Intl` and stored day by day. Shares no code with
+ * the product.
  */
 
 const MINUTE_MS = 60_000;
@@ -12,8 +12,8 @@ const QUARTER = 15;
 export type Reading = number;
 
 /**
- * One real minute: the clock's reading, whether it shows it for the first time, and the readings it has just jumped
- * over.
+ * One real minute: the clock's reading, whether it is shown for the first time, and the readings that the clock has
+ * just jumped over.
  */
 export type WallMinute = { instant: number; reading: Reading; isFirst: boolean; skipped: readonly Reading[] };
 
@@ -70,10 +70,10 @@ export function daysIn(year: number, month: number): number {
 }
 
 /**
- * The wall clock of a zone. Good for instants since 1973, from when on every zone's offset is a whole number of
+ * The wall clock of a zone. Valid for instants since 1973: from then on the offset of every zone is a whole number of
  * minutes.
  *
- * @param keptDays how many days of readings to remember
+ * @param keptDays number of cached days
  */
 export function wallDaysOf(timezone: string, keptDays = 4_000): WallDays {
   const format = new Intl.DateTimeFormat('en-US', {

@@ -9,10 +9,13 @@ import { PhraseError, type Reading } from '../../../src/kit/phrase/reading.ts';
 import { anyCharacter } from '../../support/random/characters.ts';
 import { rounds } from '../../support/random/random.ts';
 
-/** Five zones: two that put their clocks in opposite seasons, one by half an hour, one never, one 5 h 45 min ahead. */
+/**
+ * Five zones: two with daylight saving time in opposite seasons, one with half an hour of it, one without it, one 5 h
+ * 45 min ahead.
+ */
 const ZONES = ['Europe/Berlin', 'America/New_York', 'Australia/Lord_Howe', 'America/Sao_Paulo', 'Asia/Kathmandu'];
 
-/** The instant at which a zone's clocks show a wall time that they show once. */
+/** The instant of an unambiguous wall time of a zone. */
 function instantOf(wall: string, zone: string): number {
   const utc = Date.parse(`${wall.replace(' ', 'T')}Z`);
   return [-1, 0, 1]
@@ -21,7 +24,7 @@ function instantOf(wall: string, zone: string): number {
 }
 
 /** `2026-11-23 09:00`, `+7200` seconds, a cron expression, or `✗` with the choices. */
-function told(phrase: string, wallNow: string, zone: string): string {
+function meaningOf(phrase: string, wallNow: string, zone: string): string {
   let reading: Reading;
   try {
     reading = readPhrase(phrase, { now: instantOf(wallNow, zone), zone });
@@ -37,7 +40,7 @@ function told(phrase: string, wallNow: string, zone: string): string {
 
 type Row = { readonly now: string; readonly phrase: string; readonly wanted: string };
 
-/** The table beside this file: phrases by when they are typed, with what they mean. */
+/** The table beside this file: phrases by the time of their input, with their meaning. */
 function readTable(): Row[] {
   const rows: Row[] = [];
   let now = '';
@@ -51,20 +54,20 @@ function readTable(): Row[] {
 
 const rows = readTable();
 
-test('the table is long enough to be a promise', () => assert.ok(rows.length >= 500, `${rows.length} phrases`));
+test('the table is long enough', () => assert.ok(rows.length >= 500, `${rows.length} phrases`));
 
-describe('each phrase means one thing, the same in five zones, or is refused with the choices', () => {
+describe('each phrase has one meaning, the same in five zones, or is refused with the choices', () => {
   for (const zone of ZONES) {
     test(`${rows.length} phrases in ${zone}`, () => {
       const misread = rows
-        .map((row) => ({ ...row, read: told(row.phrase, row.now, zone) }))
+        .map((row) => ({ ...row, read: meaningOf(row.phrase, row.now, zone) }))
         .filter(({ wanted, read }) => read !== wanted);
       assert.deepEqual(misread, []);
     });
   }
 });
 
-/** Around the hours that clocks skip or repeat: zone, wall time now, phrase, meaning. */
+/** Around the hours that clocks skip or repeat: zone, current wall time, phrase, meaning. */
 const CHANGES: readonly (readonly [zone: string, now: string, phrase: string, wanted: string])[] = [
   ['Europe/Berlin', '2027-03-27 12:00', 'tomorrow at 2:30', '✗ | 2027-03-28 01:30 | 2027-03-28 03:30'],
   ['Europe/Berlin', '2027-03-27 12:00', 'tomorrow at 3:00', '2027-03-28 03:00'],
@@ -96,7 +99,7 @@ const CHANGES: readonly (readonly [zone: string, now: string, phrase: string, wa
   ['Australia/Lord_Howe', '2027-10-02 12:00', 'tomorrow 2:30am', '2027-10-03 02:30'],
   ['Africa/Cairo', '2027-04-29 12:00', 'friday at 0:30', '✗ | 2027-04-29 23:30 | 2027-04-30 01:30'],
   ['Asia/Kathmandu', '2027-03-27 12:00', 'in 400 days', '2028-04-30 12:00'],
-  // A zone at the end of the phrase counts instead of the one in which it is typed.
+  // A zone at the end of the phrase takes precedence over the zone of the input.
   ['Europe/Berlin', '2026-11-23 08:00', 'tomorrow 9am UTC', '2026-11-24 10:00'],
   ['Asia/Kathmandu', '2026-11-23 08:00', '9am Asia/Kolkata', '2026-11-23 09:15'],
   ['Australia/Lord_Howe', '2026-11-23 08:00', 'friday 18:00 America/New_York', '2026-11-28 10:00'],
@@ -104,12 +107,12 @@ const CHANGES: readonly (readonly [zone: string, now: string, phrase: string, wa
   ['America/New_York', '2026-11-23 08:00', 'every monday at 9 Asia/Tokyo', '0 9 * * 1 in Asia/Tokyo'],
 ];
 
-test('times that the clocks skip or repeat are refused with both that can be meant, and a named zone counts', () => {
+test('times that the clocks skip or repeat are refused with both meanings, and a named zone takes precedence', () => {
   const misread = CHANGES.map(([zone, now, phrase, wanted]) => ({
     zone,
     phrase,
     wanted,
-    read: told(phrase, now, zone),
+    read: meaningOf(phrase, now, zone),
   }));
   assert.deepEqual(
     misread.filter(({ wanted, read }) => read !== wanted),
@@ -117,7 +120,7 @@ test('times that the clocks skip or repeat are refused with both that can be mea
   );
 });
 
-test('an instant with its offset is that instant, whatever the zone', () => {
+test('an instant with an offset has the same meaning in every zone', () => {
   const now = Date.UTC(2026, 10, 22);
   for (const text of [
     '2026-12-01T09:00:00Z',
@@ -137,9 +140,9 @@ const WORDS =
     ' ',
   );
 
-test('whatever words are put together, nothing in the past is read, and a choice that is offered can be typed', () => {
+test('no combination of vocabulary is read as a past instant, and every offered choice can be typed', () => {
   const now = Date.UTC(2026, 10, 22, 21, 30, 7);
-  const phrases = fc.array(fc.constantFrom(...WORDS), { minLength: 1, maxLength: 7 }).map((words) => words.join(' '));
+  const phrases = fc.array(fc.constantFrom(...WORDS), { minLength: 1, maxLength: 7 }).map((chosen) => chosen.join(' '));
   const zones = fc.constantFrom(...ZONES);
   fc.assert(
     fc.property(phrases, zones, (phrase, zone) => {
@@ -152,7 +155,7 @@ test('whatever words are put together, nothing in the past is read, and a choice
           try {
             readPhrase(choice, { now, zone });
           } catch (again) {
-            // A day without its time, or with another doubt, may be asked about further; nonsense may not be offered.
+            // A day without its time, or with another ambiguity, may have further choices; nonsense may not be offered.
             assert.ok(again instanceof PhraseError, String(again));
             assert.ok(!again.isUnknown, `${phrase} → ${choice}`);
           }
@@ -163,7 +166,7 @@ test('whatever words are put together, nothing in the past is read, and a choice
   );
 });
 
-test('text of any kind is read or refused, and nothing else', () => {
+test('any text is either read or refused', () => {
   fc.assert(
     fc.property(fc.string({ unit: anyCharacter, maxLength: 60 }), (text) => {
       try {

@@ -14,7 +14,7 @@ async function open(t: TestContext, sleep?: DockerSpec['sleep']): Promise<Docker
 const failureOf = async (underTest: DockerUnderTest) => (await rejectionOf(start(underTest))).message;
 
 describe('a container', () => {
-  test('that was never started, or exited, is started', async (t) => {
+  test('starts when it was never started, or has exited', async (t) => {
     for (const status of ['created', 'exited'] as const) {
       const underTest = await open(t);
       await underTest.engine.set('neo', status);
@@ -23,7 +23,7 @@ describe('a container', () => {
     }
   });
 
-  test('is paused and unpaused where its specification says so, and its daemon goes on as it was', async (t) => {
+  test('is paused and unpaused where its specification says so, and its daemon continues', async (t) => {
     const underTest = await open(t, 'pause');
     const { url } = await start(underTest);
     for (let round = 0; round < 2; round++) {
@@ -36,7 +36,7 @@ describe('a container', () => {
     assert.deepEqual([underTest.container.starts, underTest.container.daemon.boots], [1, 1]);
   });
 
-  test('that somebody paused is unpaused', async (t) => {
+  test('is unpaused after another client paused it', async (t) => {
     const underTest = await open(t);
     await start(underTest);
     await underTest.engine.set('neo', 'paused');
@@ -44,19 +44,19 @@ describe('a container', () => {
     assert.equal(underTest.engine.count('unpause'), 1);
   });
 
-  test('whose daemon never got healthy is stopped and not paused: it would come back as it was', async (t) => {
+  test('is stopped instead of paused when its daemon was never healthy: a paused one would come back in the same state', async (t) => {
     const underTest = await open(t, 'pause');
     underTest.setHealthy(false);
     const abort = new AbortController();
-    const heard: string[] = [];
-    const starting = underTest.provider.start(underTest.machine, abort.signal, (words) => heard.push(words));
-    await eventually('it waits', () => heard.some((words) => /healthz answered 500/.test(words)));
+    const states: string[] = [];
+    const starting = underTest.provider.start(underTest.machine, abort.signal, (text) => states.push(text));
+    await eventually('it waits', () => states.some((text) => /healthz answered 500/.test(text)));
     abort.abort(new Error('too long'));
     await rejectionOf(starting);
     assert.equal(underTest.container.status, 'exited');
   });
 
-  test('that is being removed, is dead, or does not exist is not waited for', async (t) => {
+  test('is not waited for when it is being removed, dead or absent', async (t) => {
     const underTest = await open(t);
     for (const status of ['removing', 'dead'] as const) {
       await underTest.engine.set('neo', status);
@@ -67,7 +67,7 @@ describe('a container', () => {
     assert.equal(underTest.engine.count('start'), 0);
   });
 
-  test('that dies at once fails its start with exit code and last words, in which secrets are hidden', async (t) => {
+  test('fails its start when it exits at once, with exit code and last output, in which secrets are hidden', async (t) => {
     for (const tty of [false, true]) {
       const underTest = await open(t);
       Object.assign(underTest.container, { tty, oomKilled: tty });
@@ -80,41 +80,41 @@ describe('a container', () => {
     }
   });
 
-  test('that dies while its daemon is waited for fails its start', async (t) => {
+  test('fails its start when it exits while its daemon is waited for', async (t) => {
     const underTest = await open(t);
     underTest.setHealthy(false);
-    const heard: string[] = [];
-    const starting = start(underTest, heard);
-    await eventually('it waits', () => heard.some((words) => /healthz answered 500/.test(words)));
+    const states: string[] = [];
+    const starting = start(underTest, states);
+    await eventually('it waits', () => states.some((text) => /healthz answered 500/.test(text)));
     underTest.container.log = 'the disk is full';
     await underTest.crash();
     const error = await rejectionOf(advancing(underTest, starting));
     assert.match(error.message, /exited with code 137 before its daemon was ready: the disk is full$/);
   });
 
-  test('with a health check of its own is judged by its daemon, and its check is quoted', async (t) => {
+  test('is judged by its daemon when it has a health check, and its check is quoted', async (t) => {
     const underTest = await open(t);
     underTest.container.health = 'unhealthy';
     underTest.setHealthy(false);
-    const heard: string[] = [];
-    const starting = start(underTest, heard);
-    const words =
+    const states: string[] = [];
+    const starting = start(underTest, states);
+    const pattern =
       /^the container "neo" runs \(its health check says unhealthy\), but the daemon at http:\S+ is not ready: \/h/;
-    await eventually('it is quoted', () => heard.some((said) => words.test(said)));
+    await eventually('it is quoted', () => states.some((text) => pattern.test(text)));
     underTest.setHealthy(true);
     await starting;
   });
 
-  test('whose port is neither published nor on a network cannot be reached, and it is said how to publish it', async (t) => {
+  test('cannot be reached when its port is neither published nor on a network, and the error says how to publish it', async (t) => {
     const underTest = await open(t);
     underTest.container.published = undefined;
     assert.match(await failureOf(underTest), /port 8080 is neither published .*docker run -p 127\.0\.0\.1::8080$/);
-    assert.equal(underTest.running(), 0, 'what was started for nothing is stopped');
+    assert.equal(underTest.running(), 0, 'the start without use was stopped');
   });
 });
 
 describe('an engine', () => {
-  test('that is away is named with its address and the reason', async (t) => {
+  test('is named with its address and the reason when it is unreachable', async (t) => {
     const underTest = await open(t);
     const { machine } = underTest;
     const socket = '/nowhere/docker.sock';
@@ -128,9 +128,9 @@ describe('an engine', () => {
     assert.equal(error.message, `the Docker engine at unix://${socket} cannot be reached: connect ENOENT ${socket}`);
   });
 
-  test('that stumbles is asked again, but not for ever', async (t) => {
-    const words = { status: 500, body: { message: 'the storage driver is busy' } };
-    for (const how of [words, 'reset', 'garbage'] as const) {
+  test('is queried again after a temporary error, up to a limit', async (t) => {
+    const text = { status: 500, body: { message: 'the storage driver is busy' } };
+    for (const how of [text, 'reset', 'garbage'] as const) {
       const underTest = await open(t);
       underTest.engine.next('inspect', how, 3);
       await advancing(underTest, start(underTest));
@@ -145,14 +145,14 @@ describe('an engine', () => {
     }
   });
 
-  test('that loses the answer to a start has started the container once', async (t) => {
+  test('starts the container once when the answer to a start is lost', async (t) => {
     const underTest = await open(t);
     underTest.engine.next('start', 'lost');
     assert.equal((await advancing(underTest, start(underTest))).cold, true);
     assert.deepEqual([underTest.container.starts, underTest.engine.count('start')], [1, 1]);
   });
 
-  test('that refuses a start for good is quoted, and not asked twice', async (t) => {
+  test('is quoted when it refuses a start permanently, and gets no second request', async (t) => {
     const underTest = await open(t);
     const message = 'driver failed programming external connectivity: port is already allocated';
     underTest.engine.next('start', { status: 500, body: { message } });
@@ -163,7 +163,7 @@ describe('an engine', () => {
     assert.equal(underTest.engine.count('start'), 1);
   });
 
-  test('that answers a conflict has the container looked at again', async (t) => {
+  test('has the container queried again after a conflict', async (t) => {
     const underTest = await open(t);
     underTest.engine.next('start', { status: 409, body: { message: 'container is marked for something' } }, 5);
     await advancing(underTest, start(underTest));
@@ -171,7 +171,7 @@ describe('an engine', () => {
     assert.equal(underTest.engine.count('start'), 6);
   });
 
-  test('that cannot pause says so when the machine should sleep', async (t) => {
+  test('reports at sleep time that it cannot pause', async (t) => {
     const underTest = await open(t, 'pause');
     await start(underTest);
     underTest.engine.next('pause', { status: 500, body: { message: 'freezer cgroup is missing' } });
@@ -179,7 +179,7 @@ describe('an engine', () => {
     assert.match(error.message, /could not be stopped: the container "neo" did not pause: .*freezer cgroup is missing/);
   });
 
-  test('is spoken to in its own version, also after it was replaced by another one', async (t) => {
+  test('gets requests in its own API version, also after its replacement', async (t) => {
     const underTest = await open(t);
     await start(underTest);
     assert.ok(underTest.engine.seen.every(({ url }) => /^\/(_ping$|v1\.51\/)/.test(url.pathname)));
@@ -189,7 +189,7 @@ describe('an engine', () => {
     assert.equal(underTest.engine.count('ping'), 2);
   });
 
-  test('is spoken to over TCP as well', async (t) => {
+  test('is reachable over TCP as well', async (t) => {
     const underTest = await openDockerUnderTest(undefined, { tcp: true });
     t.after(() => underTest.close());
     assert.equal(await healthOf((await start(underTest)).url), 200);
@@ -197,7 +197,7 @@ describe('an engine', () => {
     assert.equal(underTest.running(), 0);
   });
 
-  test('that says no version is spoken to without one', async (t) => {
+  test('gets requests without a version when it reports none', async (t) => {
     const underTest = await open(t);
     underTest.engine.next('ping', { status: 404, body: '' });
     await start(underTest);

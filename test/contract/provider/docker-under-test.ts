@@ -26,13 +26,13 @@ export async function openDockerUnderTest(
   const other = engine.container('other');
   container.env.push(`MODEL_API_KEY=${SECRET}`);
   const clock = new ShiftingClock();
-  const looks = new Agent({ connections: 4 });
+  const queries = new Agent({ connections: 4 });
   const { log, logged } = keepingLog();
   const open = () =>
     createDockerProvider({
       dockerHost: tcp ? engine.url.replace('http:', 'tcp:') : `unix://${socketPath}`,
       awake: records.awake('docker', log),
-      probe: createHealthProbe(looks, clock, 20),
+      probe: createHealthProbe(queries, clock, 20),
       clock,
       log,
     });
@@ -56,8 +56,8 @@ export async function openDockerUnderTest(
     setHealthy(healthy) {
       container.daemon.healthStatus = healthy ? 200 : 500;
     },
-    failNext(words) {
-      container.diesAtOnce = { code: 3, says: words };
+    failNext(text) {
+      container.diesAtOnce = { code: 3, says: text };
     },
     async crash() {
       container.exitCode = 137;
@@ -82,7 +82,7 @@ export async function openDockerUnderTest(
     async close() {
       provider.close();
       await engine.close();
-      await looks.destroy();
+      await queries.destroy();
       await records.close();
     },
   };

@@ -6,8 +6,8 @@ import type { OpenProvider, Traits } from './provider-under-test.ts';
 import { advancing, openFor, patient, rejectionOf, start } from './under-test.ts';
 
 export function failureContract(open: OpenProvider, { starts, shared }: Traits): void {
-  describe('a start that fails', () => {
-    test('rejects as unavailable, in the words of whoever knows', async (t) => {
+  describe('a failing start', () => {
+    test('rejects as unavailable, with the text of the component that failed', async (t) => {
       const underTest = await openFor(t, open);
       underTest.failNext('the model key is missing');
       const error = await rejectionOf(start(underTest));
@@ -17,7 +17,7 @@ export function failureContract(open: OpenProvider, { starts, shared }: Traits):
       if (starts) assert.equal(underTest.running(), 0);
     });
 
-    test('repeats no secret, whoever says it, neither in its error nor in a log', async (t) => {
+    test('repeats no secret from any source, neither in its error nor in a log', async (t) => {
       const underTest = await openFor(t, open);
       underTest.failNext(`refused: ${underTest.canaries.join(' ')}`);
       const error = await rejectionOf(start(underTest));
@@ -28,7 +28,7 @@ export function failureContract(open: OpenProvider, { starts, shared }: Traits):
   });
 
   if (shared) {
-    test('a start of a machine of which nobody answers gives up in time, and says so', async (t) => {
+    test('a start of a machine without any answer gives up in time, with a reason', async (t) => {
       const underTest = await openFor(t, open);
       const release = underTest.hang!();
       const error = await rejectionOf(advancing(underTest, start(underTest), 1000));
@@ -39,8 +39,8 @@ export function failureContract(open: OpenProvider, { starts, shared }: Traits):
     });
   }
 
-  describe('a start that is aborted', () => {
-    test('before it began does nothing and rejects with the reason', async (t) => {
+  describe('an aborted start', () => {
+    test('does nothing before it began and rejects with the reason', async (t) => {
       const { provider, machine, starts: count } = await openFor(t, open);
       const reason = new Error('not wanted any more');
       assert.equal(await rejectionOf(provider.start(machine, AbortSignal.abort(reason), () => {})), reason);
@@ -48,13 +48,13 @@ export function failureContract(open: OpenProvider, { starts, shared }: Traits):
     });
 
     if (starts) {
-      test('while it waits for the daemon stops what it began, and rejects with the reason', async (t) => {
+      test('stops its machine while it waits for the daemon, and rejects with the reason', async (t) => {
         const underTest = await openFor(t, open);
         underTest.setHealthy(false);
         const abort = new AbortController();
-        const heard: string[] = [];
-        const starting = underTest.provider.start(underTest.machine, abort.signal, (words) => heard.push(words));
-        await eventually('it waits', () => heard.some((words) => /healthz/.test(words)));
+        const states: string[] = [];
+        const starting = underTest.provider.start(underTest.machine, abort.signal, (text) => states.push(text));
+        await eventually('it waits', () => states.some((text) => /healthz/.test(text)));
         assert.equal(underTest.running(), 1);
         const reason = new Error('not wanted any more');
         abort.abort(reason);
@@ -65,7 +65,7 @@ export function failureContract(open: OpenProvider, { starts, shared }: Traits):
       });
     }
 
-    test('while nobody answers rejects with the reason at once', async (t) => {
+    test('rejects with the reason at once while no answer arrives', async (t) => {
       const underTest = await openFor(t, open);
       if (!underTest.hang) return;
       const release = underTest.hang();

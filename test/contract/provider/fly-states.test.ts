@@ -14,7 +14,7 @@ const failureOf = async (underTest: FlyUnderTest) =>
   (await rejectionOf(advancing(underTest, start(underTest)))).message;
 
 describe('a Fly machine', () => {
-  test('that is created, stopped, suspended or failed is started', async (t) => {
+  test('starts when it is created, stopped, suspended or failed', async (t) => {
     for (const state of ['created', 'stopped', 'suspended', 'failed']) {
       const underTest = await open(t);
       await underTest.fly.set(state);
@@ -30,22 +30,22 @@ describe('a Fly machine', () => {
     assert.equal(new URL(url).host, `${privateIp === '::1' ? '[::1]' : privateIp}:${daemon.port}`);
   });
 
-  test('that is slow to start is waited for where Fly says that it has started', async (t) => {
+  test("with a slow start is waited for with Fly's wait call", async (t) => {
     const underTest = await open(t);
     underTest.fly.machine.slow = true;
     const starting = start(underTest);
-    await eventually('Fly is asked to tell', () => underTest.fly.count('wait') === 1);
+    await eventually('the wait call was sent', () => underTest.fly.count('wait') === 1);
     await underTest.fly.settle();
     assert.equal((await starting).cold, true);
     assert.deepEqual([underTest.fly.count('start'), underTest.fly.count('wait')], [1, 1]);
   });
 
-  test('that takes longer than one wait is waited for again', async (t) => {
+  test('with a start longer than one wait is waited for again', async (t) => {
     const underTest = await open(t);
     underTest.fly.machine.slow = true;
     const starting = start(underTest);
     for (let waits = 1; waits <= 3; waits++) {
-      await eventually('Fly is asked to tell', () => {
+      await eventually('the wait call was sent', () => {
         underTest.clock.advance(100);
         return underTest.fly.count('wait') >= waits;
       });
@@ -56,13 +56,13 @@ describe('a Fly machine', () => {
     assert.equal(underTest.fly.count('start'), 1);
   });
 
-  test('that changes by itself is looked at until it has, and then started', async (t) => {
+  test('in a transition is queried until the transition ends, and then started', async (t) => {
     for (const state of ['creating', 'stopping', 'suspending', 'updating', 'replacing', 'a-state-of-next-year']) {
       const underTest = await open(t);
       await underTest.fly.set(state);
-      const heard: string[] = [];
-      const starting = start(underTest, heard);
-      await eventually('it waits', () => heard.includes(`the Fly machine 148ed1234567 is ${state}`));
+      const states: string[] = [];
+      const starting = start(underTest, states);
+      await eventually('it waits', () => states.includes(`the Fly machine 148ed1234567 is ${state}`));
       assert.equal(underTest.fly.count('start'), 0, state);
       await underTest.fly.set('stopped');
       await advancing(underTest, starting);
@@ -70,14 +70,14 @@ describe('a Fly machine', () => {
     }
   });
 
-  test('that does not start yet, as its image is being prepared or it is being replaced, is asked again', async (t) => {
+  test('that cannot start yet, because its image is being prepared or it is being replaced, gets the request again', async (t) => {
     const underTest = await open(t);
     await underTest.fly.set('created');
     underTest.fly.machine.preparing = true;
-    const heard: string[] = [];
-    const starting = start(underTest, heard);
+    const states: string[] = [];
+    const starting = start(underTest, states);
     await eventually('it is refused', () =>
-      heard.some((words) => /412: failed_precondition: unable to start/.test(words)),
+      states.some((text) => /412: failed_precondition: unable to start/.test(text)),
     );
     underTest.fly.machine.preparing = false;
     await advancing(underTest, starting);
@@ -88,7 +88,7 @@ describe('a Fly machine', () => {
     assert.equal(underTest.fly.machine.starts, 2);
   });
 
-  test('that is gone for good is not waited for', async (t) => {
+  test('that is destroyed is not waited for', async (t) => {
     const underTest = await open(t);
     for (const state of ['destroying', 'destroyed', 'launch_failed', 'replaced', 'migrated']) {
       await underTest.fly.set(state);
@@ -97,7 +97,7 @@ describe('a Fly machine', () => {
     assert.equal(underTest.fly.count('start'), 0);
   });
 
-  test('that dies at once fails its start with its exit code', async (t) => {
+  test('that exits at once fails its start with its exit code', async (t) => {
     const underTest = await open(t);
     underTest.fly.machine.diesAtOnce = { code: 78 };
     assert.equal(
@@ -116,7 +116,7 @@ describe('a Fly machine', () => {
 });
 
 describe('putting a Fly machine to sleep', () => {
-  test('suspends it, so that it goes on where it was', async (t) => {
+  test('suspends it, so that it continues where it was', async (t) => {
     const underTest = await open(t);
     await start(underTest);
     await underTest.provider.stop(underTest.machine);
@@ -126,7 +126,7 @@ describe('putting a Fly machine to sleep', () => {
     assert.equal(daemon.boots, underTest.fly.bootsBefore + 1);
   });
 
-  test('does not promise that: a resume that turns into a cold start is a start like any other', async (t) => {
+  test('does not guarantee a resume: a resume that turns into a cold start is a normal start', async (t) => {
     const underTest = await open(t);
     await start(underTest);
     await underTest.provider.stop(underTest.machine);
@@ -137,10 +137,10 @@ describe('putting a Fly machine to sleep', () => {
   });
 
   test('stops it where its specification says so, and where it cannot be suspended', async (t) => {
-    const told = await open(t, { sleep: 'stop' });
-    await start(told);
-    await told.provider.stop(told.machine);
-    assert.deepEqual([told.fly.machine.state, told.fly.count('suspend')], ['stopped', 0]);
+    const stopMode = await open(t, { sleep: 'stop' });
+    await start(stopMode);
+    await stopMode.provider.stop(stopMode.machine);
+    assert.deepEqual([stopMode.fly.machine.state, stopMode.fly.count('suspend')], ['stopped', 0]);
     const large = await open(t);
     large.fly.machine.canSuspend = false;
     await start(large);
@@ -157,10 +157,10 @@ describe('putting a Fly machine to sleep', () => {
     const stopping = underTest.provider.stop(underTest.machine).finally(() => {
       done = true;
     });
-    const looks = underTest.fly.count('get');
+    const queries = underTest.fly.count('get');
     await eventually('it looks again', () => {
       underTest.clock.advance(200);
-      return underTest.fly.count('get') > looks + 2;
+      return underTest.fly.count('get') > queries + 2;
     });
     assert.equal(done, false);
     await underTest.fly.settle();
@@ -168,7 +168,7 @@ describe('putting a Fly machine to sleep', () => {
     assert.equal(underTest.fly.count('suspend'), 1);
   });
 
-  test('stops one that is only just starting', async (t) => {
+  test('stops one that is still starting', async (t) => {
     const underTest = await open(t);
     await underTest.fly.set('starting');
     await underTest.provider.stop(underTest.machine);

@@ -21,14 +21,14 @@ export async function openFlyUnderTest(
   const records = openRecords();
   const clock = new ShiftingClock();
   const fly = await startFakeFly({ clock, app: APP, machineId: MACHINE_ID, token: TOKEN });
-  const looks = new Agent({ connections: 4 });
+  const queries = new Agent({ connections: 4 });
   const { log, logged } = keepingLog();
   const open = () =>
     createFlyProvider({
       apiToken: apiToken === '' ? undefined : apiToken,
       apiUrl: fly.url,
       awake: records.awake('fly', log),
-      probe: createHealthProbe(looks, clock, 20),
+      probe: createHealthProbe(queries, clock, 20),
       clock,
       log,
     });
@@ -51,8 +51,8 @@ export async function openFlyUnderTest(
     setHealthy(healthy) {
       fly.machine.daemon.healthStatus = healthy ? 200 : 500;
     },
-    failNext(words) {
-      fly.next('start', { status: 422, body: { error: words } });
+    failNext(text) {
+      fly.next('start', { status: 422, body: { error: text } });
     },
     crash: () => fly.set('stopped'),
     async startElsewhere() {
@@ -74,7 +74,7 @@ export async function openFlyUnderTest(
     async close() {
       provider.close();
       await fly.close();
-      await looks.destroy();
+      await queries.destroy();
       await records.close();
     },
   };

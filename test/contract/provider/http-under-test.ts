@@ -10,8 +10,8 @@ export async function openHttpUnderTest(): Promise<ProviderUnderTest> {
   const daemon = createFakeDaemon({ host: '127.0.0.1', samePort: true });
   await daemon.up();
   const clock = new ShiftingClock();
-  const looks = new Agent({ connections: 4 });
-  const open = () => createHttpProvider(createHealthProbe(looks, clock, 20));
+  const queries = new Agent({ connections: 4 });
+  const open = () => createHttpProvider(createHealthProbe(queries, clock, 20));
   const url = `http://127.0.0.1:${daemon.port}`;
   const machine = { ...ABOUT, provider: 'http' as const, spec: { url } };
   return {
@@ -37,7 +37,7 @@ export async function openHttpUnderTest(): Promise<ProviderUnderTest> {
     reopen: open,
     async close() {
       await daemon.down();
-      await looks.destroy();
+      await queries.destroy();
     },
   };
 }

@@ -18,12 +18,12 @@ export async function openProcessUnderTest(): Promise<ProviderUnderTest> {
   const records = openRecords();
   const { folder } = records;
   const clock = new ShiftingClock();
-  const looks = new Agent({ connections: 4 });
+  const queries = new Agent({ connections: 4 });
   const { log, logged } = keepingLog();
   const open = () =>
     new ProcessProvider({
       records: new ProcessRecords(records.registry.file, records.registry.commits),
-      probe: createHealthProbe(looks, clock, 20),
+      probe: createHealthProbe(queries, clock, 20),
       logFolder: join(folder, 'logs'),
       connections: 4,
       environment: { PATH: process.env.PATH },
@@ -49,7 +49,7 @@ export async function openProcessUnderTest(): Promise<ProviderUnderTest> {
     starts: () => pids().length,
     running: () => pids().filter(isAlive).length,
     setHealthy: (healthy) => flag('sick', !healthy),
-    failNext: (words) => flag('fail', true, words),
+    failNext: (message) => flag('fail', true, message),
     async crash() {
       for (const pid of pids().filter(isAlive)) process.kill(pid, 'SIGKILL');
       await eventually('it is noticed', () => logged().includes('a process ended'));
@@ -64,7 +64,7 @@ export async function openProcessUnderTest(): Promise<ProviderUnderTest> {
       await provider.stop(machine);
       provider.close();
       for (const pid of pids().filter(isAlive)) process.kill(pid, 'SIGKILL');
-      await looks.destroy();
+      await queries.destroy();
       await records.close();
     },
   };

@@ -1,15 +1,15 @@
-/** What the contract needs to know of a provider to put it to the test. */
+/** The parts of a provider that the contract needs for its tests. */
 import { pino } from 'pino';
 import type { Logger } from '../../../src/kit/log/log.ts';
 import type { DaemonMachine } from '../../../src/router/machines/machine.ts';
 import type { Provider } from '../../../src/router/providers/provider.ts';
 import type { ShiftingClock } from '../../../src/router/testing/shifting-clock.ts';
 
-/** What a provider can be asked to do; the tests that need it are left out where it cannot. */
+/** Capabilities of a provider; tests of an absent capability are omitted. */
 export type Traits = {
   /** It starts and stops machines; otherwise they are always on. */
   starts: boolean;
-  /** Others start and stop its machines as well, so that it meets what they have begun. */
+  /** Other clients start and stop its machines as well, so that it meets starts and stops in progress. */
   shared: boolean;
 };
 
@@ -20,34 +20,34 @@ export type ProviderUnderTest = {
   machine: DaemonMachine;
   /** The same machine with another specification, which needs another daemon. */
   changed: DaemonMachine;
-  /** What must not be repeated in any error or log. */
+  /** Secrets that no error or log may repeat. */
   canaries: readonly string[];
   /** Everything that was logged. */
   logged(): string;
-  /** How often the machine was started so far, by whomever. */
+  /** Number of starts of the machine so far, by any client. */
   starts(): number;
-  /** How many daemons of the machine run now. */
+  /** Number of running daemons of the machine. */
   running(): number;
-  /** Whether the daemon says that it is healthy. */
+  /** Whether the daemon reports that it is healthy. */
   setHealthy(healthy: boolean): void;
-  /** The next start fails, with these words where the provider hears of it. */
-  failNext(words: string): void;
-  /** The daemon's address stops to exist without a word, as after a crash. */
+  /** The next start fails, with this text where the provider receives it. */
+  failNext(text: string): void;
+  /** The daemon's address disappears without notice, as after a crash. */
   crash(): Promise<void>;
-  /** Somebody else starts the machine; it runs when the promise resolves. */
+  /** Another client starts the machine; it runs when the promise resolves. */
   startElsewhere?(): Promise<void>;
-  /** Somebody else begins to start the machine; it runs when the promise of the returned function resolves. */
+  /** Another client begins to start the machine; it runs when the promise of the returned function resolves. */
   beginElsewhere?(): Promise<() => Promise<void>>;
-  /** Whoever runs the machine answers nothing until the returned function is called. */
+  /** The backend of the machine answers nothing until the returned function is called. */
   hang?(): () => void;
-  /** Another provider on the same records, as the next router has it; the former one is done with. */
+  /** Another provider on the same records, as the next router has it; the former one is unused from then on. */
   reopen(): Provider;
   close(): Promise<void>;
 };
 
 export type OpenProvider = () => Promise<ProviderUnderTest>;
 
-/** A machine's members that no provider looks at. */
+/** Members of a machine that no provider reads. */
 export const ABOUT = {
   userId: 'alice',
   state: 'active',
@@ -58,7 +58,7 @@ export const ABOUT = {
   updatedAt: 0,
 } as const;
 
-/** A logger that keeps everything it is told. */
+/** A logger that stores all its records. */
 export function keepingLog(): { log: Logger; logged: () => string } {
   const lines: string[] = [];
   const log = pino({ level: 'trace' }, { write: (line: string) => void lines.push(line) });

@@ -6,7 +6,7 @@ import { healthOf, openFor, patient, start } from './under-test.ts';
 
 export function recoveryContract(open: OpenProvider): void {
   describe('the next router', () => {
-    test('is told of a machine that runs, and takes it over as it is', async (t) => {
+    test('is informed of a running machine, and adopts it unchanged', async (t) => {
       const underTest = await openFor(t, open);
       const { url } = await start(underTest);
       const next = underTest.reopen();
@@ -19,7 +19,7 @@ export function recoveryContract(open: OpenProvider): void {
       assert.equal(underTest.running(), 0);
     });
 
-    test('is told of nothing when the machine was stopped', async (t) => {
+    test('gets no machine when the machine was stopped', async (t) => {
       const underTest = await openFor(t, open);
       await start(underTest);
       await underTest.provider.stop(underTest.machine);
@@ -37,7 +37,7 @@ export function recoveryContract(open: OpenProvider): void {
       assert.equal(underTest.running(), 0);
     });
 
-    test('finds a machine asleep that ended while no router ran', async (t) => {
+    test('records a machine as asleep when it ended while no router ran', async (t) => {
       const underTest = await openFor(t, open);
       await start(underTest);
       await underTest.crash();
@@ -57,7 +57,7 @@ export function recoveryContract(open: OpenProvider): void {
       const adopting = next.adopt(underTest.machine, patient()).finally(() => {
         settled = true;
       });
-      await eventually('it is given up', () => {
+      await eventually('the start was given up', () => {
         underTest.clock.advance(200);
         return settled;
       });

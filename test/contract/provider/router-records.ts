@@ -1,4 +1,4 @@
-/** A router's registry without the router: the file in which providers keep what they must not forget. */
+/** A router's registry without the router: the file in which providers store their durable records. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

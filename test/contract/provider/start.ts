@@ -6,7 +6,7 @@ import { healthOf, openFor, start } from './under-test.ts';
 
 export function startContract(open: OpenProvider, { starts, shared }: Traits): void {
   describe('start', () => {
-    test('resolves with a daemon that is healthy', async (t) => {
+    test('resolves with a healthy daemon', async (t) => {
       const underTest = await openFor(t, open);
       const daemon = await start(underTest);
       assert.equal(await healthOf(daemon.url), 200);
@@ -15,7 +15,7 @@ export function startContract(open: OpenProvider, { starts, shared }: Traits): v
       assert.equal(underTest.starts(), starts ? 1 : 0);
     });
 
-    test('finds a daemon that runs, and starts nothing', async (t) => {
+    test('finds a running daemon, and starts nothing', async (t) => {
       const underTest = await openFor(t, open);
       const first = await start(underTest);
       for (let n = 0; n < 3; n++) {
@@ -27,7 +27,7 @@ export function startContract(open: OpenProvider, { starts, shared }: Traits): v
     });
 
     if (shared) {
-      test('finds a daemon that somebody else has started', async (t) => {
+      test('finds a daemon that another client has started', async (t) => {
         const underTest = await openFor(t, open);
         await underTest.startElsewhere!();
         const daemon = await start(underTest);
@@ -36,15 +36,15 @@ export function startContract(open: OpenProvider, { starts, shared }: Traits): v
         assert.equal(underTest.starts(), 1);
       });
 
-      test('joins a start that somebody else has begun', async (t) => {
+      test('joins a start that another client has begun', async (t) => {
         const underTest = await openFor(t, open);
         const finish = await underTest.beginElsewhere!();
-        const heard: string[] = [];
+        const states: string[] = [];
         let done = false;
-        const starting = start(underTest, heard).finally(() => {
+        const starting = start(underTest, states).finally(() => {
           done = true;
         });
-        await eventually('it says what it waits for', () => heard.length > 0);
+        await eventually('the log has the reason of the wait', () => states.length > 0);
         assert.equal(done, false);
         await finish();
         const daemon = await starting;
@@ -54,22 +54,22 @@ export function startContract(open: OpenProvider, { starts, shared }: Traits): v
     }
 
     if (starts) {
-      test('waits until the daemon is healthy, and says meanwhile why it is not', async (t) => {
+      test('waits until the daemon is healthy, and reports meanwhile why it is not', async (t) => {
         const underTest = await openFor(t, open);
         underTest.setHealthy(false);
-        const heard: string[] = [];
+        const states: string[] = [];
         let done = false;
-        const starting = start(underTest, heard).finally(() => {
+        const starting = start(underTest, states).finally(() => {
           done = true;
         });
-        await eventually('it has looked', () => heard.some((words) => /healthz answered 500/.test(words)));
+        await eventually('it has looked', () => states.some((text) => /healthz answered 500/.test(text)));
         assert.equal(done, false);
         underTest.setHealthy(true);
         assert.equal((await starting).cold, true);
         assert.equal(underTest.starts(), 1);
       });
 
-      test('brings back a machine that ended by itself', async (t) => {
+      test('restarts a machine that ended by itself', async (t) => {
         const underTest = await openFor(t, open);
         await start(underTest);
         await underTest.crash();
@@ -83,7 +83,7 @@ export function startContract(open: OpenProvider, { starts, shared }: Traits): v
   });
 
   describe('the fingerprint', () => {
-    test('stays the same for what is no part of the specification, and differs for another one', async (t) => {
+    test('stays the same for members outside of the specification, and differs for another specification', async (t) => {
       const { provider, machine, changed } = await openFor(t, open);
       const { spec } = machine;
       const same = { ...machine, idleSeconds: 7, updatedAt: 5, createdAt: 6, spec: structuredClone(spec) };
@@ -91,7 +91,7 @@ export function startContract(open: OpenProvider, { starts, shared }: Traits): v
       assert.notEqual(provider.fingerprint(changed), provider.fingerprint(machine));
     });
 
-    test('does not tell the token', async (t) => {
+    test('does not contain the token', async (t) => {
       const { provider, machine } = await openFor(t, open);
       assert.ok(!provider.fingerprint(machine).includes(machine.token));
     });

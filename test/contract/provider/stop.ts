@@ -6,7 +6,7 @@ import { healthOf, openFor, rejectionOf, start } from './under-test.ts';
 
 export function stopContract(open: OpenProvider, { shared }: Traits): void {
   describe('stop', () => {
-    test('resolves when nothing of the machine runs any more, and the next start is a cold one', async (t) => {
+    test('resolves when no process of the machine runs any more, and the next start is a cold one', async (t) => {
       const underTest = await openFor(t, open);
       const { provider, machine } = underTest;
       for (let round = 1; round <= 3; round++) {
@@ -30,7 +30,7 @@ export function stopContract(open: OpenProvider, { shared }: Traits): void {
       assert.equal(underTest.running(), 0);
     });
 
-    test('stops what runs, also when it is asked with another specification or as a tombstone', async (t) => {
+    test('stops a running machine, also with another specification or a tombstone', async (t) => {
       const underTest = await openFor(t, open);
       const { provider, machine, changed } = underTest;
       await start(underTest);
@@ -44,7 +44,7 @@ export function stopContract(open: OpenProvider, { shared }: Traits): void {
       assert.equal(underTest.running(), 0);
     });
 
-    test('tells no secret to the log', async (t) => {
+    test('writes no secret to the log', async (t) => {
       const underTest = await openFor(t, open);
       await start(underTest);
       await underTest.provider.stop(underTest.machine);
@@ -52,7 +52,7 @@ export function stopContract(open: OpenProvider, { shared }: Traits): void {
     });
 
     if (shared) {
-      test('gives up with words after a bounded time when nobody answers, and works when they do again', async (t) => {
+      test('gives up with a reason after a bounded time without answers, and works when answers return', async (t) => {
         const underTest = await openFor(t, open);
         const { provider, machine, clock } = underTest;
         const { url } = await start(underTest);

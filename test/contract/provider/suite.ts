@@ -1,4 +1,4 @@
-/** The contract of the provider port, put to any implementation. */
+/** The contract of the provider port, applied to any implementation. */
 import { describe } from 'node:test';
 import { failureContract } from './failure.ts';
 import { foreignMachineContract } from './foreign-machines.ts';
@@ -10,7 +10,7 @@ import { stopContract } from './stop.ts';
 /**
  * Registers the whole contract as tests.
  *
- * @param name the provider's
+ * @param name of the provider
  * @param open makes a new provider with a machine of its own for each test
  */
 export function describeProvider(name: string, traits: Traits, open: OpenProvider): void {

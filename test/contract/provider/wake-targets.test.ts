@@ -16,7 +16,7 @@ before(async () => {
 });
 after(() => shared.end());
 
-/** The words of a command line, as a shell reads one without substitutions. */
+/** The arguments of a command line, as a shell reads one without substitutions. */
 function wordsOf(line: string): string[] {
   return [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '');
 }
@@ -25,17 +25,17 @@ function wordsOf(line: string): string[] {
 const sectionOf = (name: string) => PAGE.split(/^## /m).find((section) => section.startsWith(`${name}\n`)) ?? '';
 
 for (const provider of DAEMONS) {
-  test(`the commands that the page gives for ${provider} register a machine`, async () => {
+  test(`the commands of the page for ${provider} register a machine`, async () => {
     const lines = sectionOf(provider)
       .split('\n')
       .filter((line) => line.startsWith('reveille machine put '));
     assert.ok(lines.length > 0);
     for (const [n, line] of lines.entries()) {
-      const [, ...words] = wordsOf(line);
-      assert.equal(words[words.indexOf('--provider') + 1], provider);
-      // A machine of its own for each, which goes where the command line has room for a user id.
+      const [, ...args] = wordsOf(line);
+      assert.equal(args[args.indexOf('--provider') + 1], provider);
+      // Each has its own machine, at the place of the user id in the command line.
       const user = `${provider}-${n}`;
-      const answer = JSON.parse(await house.run('machine', 'put', user, '--json', ...words.slice(2)));
+      const answer = JSON.parse(await house.run('machine', 'put', user, '--json', ...args.slice(2)));
       assert.deepEqual([answer.user_id, answer.provider, answer.state], [user, provider, 'active']);
       const shown = await house.run('machine', 'show', user);
       assert.match(shown, new RegExp(`^Machine of ${user}\n`));
@@ -43,7 +43,7 @@ for (const provider of DAEMONS) {
     }
   });
 
-  test(`the page says for ${provider} what is needed, what happens, and what goes wrong`, () => {
+  test(`the page lists for ${provider} the requirements, the events and the errors`, () => {
     const section = sectionOf(provider);
     for (const part of ['**You need**', '**A wake**', '**Sleep**', '| Error | What to do |'])
       assert.ok(section.includes(part), part);

@@ -17,7 +17,7 @@ const APP = 'agents';
 const MACHINE_ID = '148ed1234567';
 
 /** An engine with one container, the settings of a router that finds it, and its machine. */
-async function dockerHouse(t: TestContext) {
+async function dockerSetup(t: TestContext) {
   const path = join(temporaryFolder(t), 'docker.sock');
   const engine = await startFakeDocker({ listen: { path }, containers: ['neo'], port: 8080 });
   atEnd(t, () => engine.close());
@@ -25,7 +25,7 @@ async function dockerHouse(t: TestContext) {
   return { engine, container: engine.container('neo'), settings: { DOCKER_HOST: `unix://${path}` }, machine };
 }
 
-async function flyHouse(t: TestContext, clock = new ShiftingClock()) {
+async function flySetup(t: TestContext, clock = new ShiftingClock()) {
   const fly = await startFakeFly({ clock, app: APP, machineId: MACHINE_ID, token: FLY_TOKEN });
   atEnd(t, () => fly.close());
   const settings = { FLY_API_TOKEN: FLY_TOKEN, FLY_API_BASE_URL: fly.url };
@@ -33,9 +33,9 @@ async function flyHouse(t: TestContext, clock = new ShiftingClock()) {
   return { fly, settings, machine, clock };
 }
 
-describe('a thousand wakes that arrive together for one machine that sleeps', () => {
+describe('a thousand simultaneous wakes for one sleeping machine', () => {
   test('start a container once', async (t) => {
-    const { container, settings, machine } = await dockerHouse(t);
+    const { container, settings, machine } = await dockerSetup(t);
     const router = await startBench(t, { settings });
     await router.put(USER, machine);
     const answers = await Promise.all(Array.from({ length: 1000 }, () => router.wakeTaken(USER)));
@@ -44,7 +44,7 @@ describe('a thousand wakes that arrive together for one machine that sleeps', ()
   });
 
   test('start a Fly machine once, within its rate limits', async (t) => {
-    const { fly, settings, machine } = await flyHouse(t);
+    const { fly, settings, machine } = await flySetup(t);
     fly.machine.slow = true;
     const router = await startBench(t, { settings });
     await router.put(USER, machine);
@@ -59,8 +59,8 @@ describe('a thousand wakes that arrive together for one machine that sleeps', ()
 });
 
 describe('a wake', () => {
-  test('for a machine that is not ready in time says what it waits for, in the words of its provider', async (t) => {
-    const { fly, settings, machine } = await flyHouse(t);
+  test('for a machine that is not ready in time reports the pending state, in the text of its provider', async (t) => {
+    const { fly, settings, machine } = await flySetup(t);
     await fly.set('replacing');
     const clock = new ShiftingClock();
     const router = await startBench(t, { clock, settings: { ...settings, ROUTER_WAKE_TIMEOUT_MS: '1000' } });
@@ -74,18 +74,18 @@ describe('a wake', () => {
       [503, `the machine was not ready within 1000 ms: the Fly machine ${MACHINE_ID} is replacing`],
     );
     const second = router.wake(USER);
-    const looks = fly.count('get');
-    await eventually('it looks', () => fly.count('get') > looks);
+    const queries = fly.count('get');
+    await eventually('it looks', () => fly.count('get') > queries);
     clock.advance(999);
-    await eventually('it looks again', () => fly.count('get') > looks + 1);
+    await eventually('it looks again', () => fly.count('get') > queries + 1);
     clock.advance(3000);
     const { status, json } = await second;
     assert.ok([503, 504].includes(status), String(status));
     assert.match(json.error.message, /: the Fly machine 148ed1234567 is replacing$/);
   });
 
-  test('unpauses a container that somebody paused since the last one', async (t) => {
-    const { engine, container, settings, machine } = await dockerHouse(t);
+  test('unpauses a container that another client paused since the last wake', async (t) => {
+    const { engine, container, settings, machine } = await dockerSetup(t);
     const clock = new ShiftingClock();
     const router = await startBench(t, { clock, settings });
     await router.put(USER, machine);
@@ -96,8 +96,8 @@ describe('a wake', () => {
     assert.deepEqual([container.status, container.starts, engine.count('unpause')], ['running', 1, 1]);
   });
 
-  test('starts a container that somebody stopped since the last one', async (t) => {
-    const { engine, container, settings, machine } = await dockerHouse(t);
+  test('starts a container that another client stopped since the last wake', async (t) => {
+    const { engine, container, settings, machine } = await dockerSetup(t);
     const router = await startBench(t, { settings });
     await router.put(USER, machine);
     assert.equal((await router.wake(USER)).status, 202);
@@ -107,9 +107,9 @@ describe('a wake', () => {
   });
 });
 
-describe('a machine that runs elsewhere', () => {
-  test('is put to sleep when it is idle, suspended or deleted', async (t) => {
-    const { container, settings, machine } = await dockerHouse(t);
+describe('a machine on another host', () => {
+  test('is put to sleep, suspended or deleted when it is idle', async (t) => {
+    const { container, settings, machine } = await dockerSetup(t);
     const clock = new ShiftingClock();
     const router = await startBench(t, { clock, settings });
     await router.put(USER, { ...machine, idle_seconds: 60 });
@@ -125,8 +125,8 @@ describe('a machine that runs elsewhere', () => {
     assert.deepEqual([container.status, container.starts], ['exited', 3]);
   });
 
-  test('runs on when the router closes, and the next router puts it to sleep in its time', async (t) => {
-    const { container, settings, machine } = await dockerHouse(t);
+  test('continues when the router closes, and the next router puts it to sleep in time', async (t) => {
+    const { container, settings, machine } = await dockerSetup(t);
     const dataDir = temporaryFolder(t);
     const first = await startBench(t, { settings: { ...settings, ROUTER_DATA_DIR: dataDir } });
     await first.put(USER, { ...machine, idle_seconds: 60 });
@@ -136,7 +136,7 @@ describe('a machine that runs elsewhere', () => {
     const clock = new ShiftingClock();
     const next = await startBench(t, { clock, settings: { ...settings, ROUTER_DATA_DIR: dataDir } });
     await eventually(
-      'it is taken over',
+      'the next router has adopted it',
       async () => (await next.admin('GET', `/${USER}`)).json.data.running === 'ready',
     );
     clock.advance(61_000);
@@ -144,8 +144,8 @@ describe('a machine that runs elsewhere', () => {
     assert.equal(container.starts, 1);
   });
 
-  test('is started again without another wake when it ended before it was seen idle', async (t) => {
-    const { engine, container, settings, machine } = await dockerHouse(t);
+  test('is started again without another wake when it ended before it was idle', async (t) => {
+    const { engine, container, settings, machine } = await dockerSetup(t);
     const clock = new ShiftingClock();
     const router = await startBench(t, { clock, settings });
     await router.put(USER, machine);
@@ -161,9 +161,9 @@ describe('a machine that runs elsewhere', () => {
     assert.deepEqual([container.starts, container.daemon.chats.length], [2, 1]);
   });
 
-  test('is put to sleep by the next router when it was given to another provider while none ran', async (t) => {
-    const { container, settings, machine } = await dockerHouse(t);
-    const { machine: other } = await flyHouse(t);
+  test('is put to sleep by the next router when it moved to another provider while no router ran', async (t) => {
+    const { container, settings, machine } = await dockerSetup(t);
+    const { machine: other } = await flySetup(t);
     const dataDir = temporaryFolder(t);
     const first = await startRouterProcess(t, dataDir, settings);
     await first.put(USER, machine);
@@ -180,7 +180,7 @@ describe('a machine that runs elsewhere', () => {
   });
 
   test('is started once although the router is killed at any stage of a wake', async (t) => {
-    const { engine, container, settings, machine } = await dockerHouse(t);
+    const { engine, container, settings, machine } = await dockerSetup(t);
     const dataDir = temporaryFolder(t);
     for (const stage of ['inspect', 'start', 'healthy'] as const) {
       await engine.set('neo', 'exited');
@@ -191,7 +191,7 @@ describe('a machine that runs elsewhere', () => {
       const release = stage === 'healthy' ? () => {} : engine.hold(stage);
       const requests = engine.count(stage);
       const wake = router.wake(USER).catch(() => undefined);
-      await eventually('the wake is there', () =>
+      await eventually('the wake has arrived', () =>
         stage === 'healthy' ? container.status === 'running' : engine.count(stage) > requests,
       );
       await router.kill();
@@ -207,7 +207,7 @@ describe('a machine that runs elsewhere', () => {
 });
 
 test('neither the token for the Fly API nor a nonce is ever logged or shown', async (t) => {
-  const { fly, settings, machine } = await flyHouse(t);
+  const { fly, settings, machine } = await flySetup(t);
   const { log, logged } = keepingLog();
   const clock = new ShiftingClock();
   const router = await startBench(t, { clock, log, settings });

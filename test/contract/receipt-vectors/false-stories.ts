@@ -1,4 +1,4 @@
-/** Stories that cannot have happened, each signed as if it had: the rule that each breaks, and where. */
+/** Impossible stories with valid signatures: the rule that each breaks, and the envelope. */
 
 import type { ResolvedValue } from '../../../src/executor/intent/reference.ts';
 import type { ReceiptEntry } from '../../../src/executor/receipt/bodies.ts';
@@ -6,7 +6,7 @@ import type { InvariantRule } from '../../../src/executor/receipt/invariants.ts'
 import type { PlanNode } from '../../../src/wire/intent.ts';
 import { FALSE_PASSKEY_STORIES } from './passkey-stories.ts';
 import * as tell from './stories.ts';
-import { INTENT_ID, looking, nodes, payNode, sequence, TRANSFER, waiting } from './stories.ts';
+import { INTENT_ID, nodes, payNode, reading, sequence, TRANSFER, waiting } from './stories.ts';
 
 export type FalseStory = {
   readonly entries: readonly ReceiptEntry[];
@@ -20,7 +20,7 @@ const { accepted, compiled, decided, asked, answered, started, finished, transfe
 const upTo = (kinds: number) =>
   [accepted(), compiled(payNode), decided(), asked(), answered(), started()].slice(0, kinds);
 
-/** The last entry is the one that does not fit. */
+/** The last entry is the contradiction. */
 function wrong(rule: InvariantRule, ...entries: readonly ReceiptEntry[]): FalseStory {
   return { entries, seq: entries.length, rule };
 }
@@ -33,7 +33,7 @@ const submitted = { verb: 'transfer', plan: payNode };
 const resting = { verb: 'rest', plan: nodes.rest };
 const asNatural = { surface: 'natural', effect: 'allow' } as const;
 
-/** A question that was asked by the rules of signed answers. */
+/** A question that follows the rules of signed answers. */
 const signedUpTo = [tell.acceptedSigned(), compiled(payNode), decided(), asked()];
 const { signedAnswer } = tell;
 const without = (...names: string[]) => {
@@ -48,7 +48,7 @@ const changedAfter = (change: object) => {
 const NEWER = 'ledger/transfer, asked anew';
 const askedAnew = asked({ at: tell.second(32), displayed: NEWER, displayed_sha256: tell.sha256(NEWER) });
 
-/** The story of a reference, told otherwise, up to where that shows. */
+/** The story of a reference with a change, up to the entry that shows it. */
 const told = (change: Parameters<typeof tell.exchanging>[0], entries: number) =>
   tell.exchanging(change).slice(0, entries);
 const [first] = tell.REFERENCES as [(typeof tell.REFERENCES)[number]];
@@ -56,7 +56,7 @@ const late = tell.refNode;
 const { BOUGHT } = tell;
 const [amount, total] = tell.RESOLVED as [ResolvedValue, ResolvedValue];
 const dearerParts = { to: 'bob', amount: '4975.00', parts: [{ total: 49750 }] };
-/** One reference, and what it is said to have found. */
+/** One reference, and its claimed value. */
 const at = (pointer: string, json = '"4975.00"') => ({
   plan: sequence(tell.exchangeNode, { ...late, args: { to: { $ref: `exchange#${pointer}` } } } as PlanNode),
   references: [{ node_id: 'send', place: '/to', from: 'exchange', pointer }],
@@ -140,7 +140,7 @@ export const FALSE_STORIES: Readonly<Record<string, FalseStory>> = {
   ),
   'second-step-after-a-failure': wrong(
     'order',
-    ...[accepted(), compiled(sequence(nodes.look, nodes.pay)), looking.decided, looking.started],
+    ...[accepted(), compiled(sequence(nodes.look, nodes.pay)), reading.decided, reading.started],
     tell.entry('call.finished', { at: tell.second(21), node_id: 'look', status: 'failed' }),
     ...[decided(), asked(), answered(), started()],
   ),
@@ -217,7 +217,7 @@ export const FALSE_STORIES: Readonly<Record<string, FalseStory>> = {
   'transfer-repeated-after-a-crash': wrong('once', ...upTo(6), decided(), asked(), answered(), started()),
   'read-repeated-after-it-succeeded': wrong(
     'once',
-    ...[accepted(), compiled(nodes.look), looking.decided, looking.started, looking.finished, looking.started],
+    ...[accepted(), compiled(nodes.look), reading.decided, reading.started, reading.finished, reading.started],
   ),
   'transfer-repeated-as-a-read': wrong(
     'once',

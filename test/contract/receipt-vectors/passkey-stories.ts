@@ -1,4 +1,4 @@
-/** Stories of answers by passkeys: what an executor may write of them, and what nobody is to believe. */
+/** Stories of answers by passkeys: entries that an executor may write, and entries that a verifier must refuse. */
 import type { ReceiptEntry } from '../../../src/executor/receipt/bodies.ts';
 import type { FalseStory } from './false-stories.ts';
 import { changedPasskeyAnswer, KNOWN, knownPasskeyAnswer, passkeyAnswer, RECORDED } from './passkeys.ts';

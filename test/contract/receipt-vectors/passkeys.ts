@@ -1,6 +1,6 @@
 /**
- * Answers that are signed with passkeys, for receipts in tests: some that a browser has made once, and some of an
- * authenticator whose key everybody knows, which may be made to say anything.
+ * Answers with passkey signatures, for receipts in tests. Some were made once by a browser; some are by an
+ * authenticator with a public key pair, which can sign any statement.
  */
 import { readFileSync } from 'node:fs';
 import type { ReceiptBodies, ReceiptEntry } from '../../../src/executor/receipt/bodies.ts';
@@ -13,7 +13,7 @@ import { entry, INTENT_ID, PAY, SHOWN_SHA256, second, USER } from './stories.ts'
 type Body = ReceiptBodies['gate.answered'];
 
 /**
- * The statement of {@link passkeyAnswer} as it stands, signed by the virtual authenticator of Chromium 153 for
+ * The statement of {@link passkeyAnswer} unchanged, signed by the virtual authenticator of Chromium 153 for
  * `http://localhost:8087`.
  */
 export const RECORDED = JSON.parse(
@@ -31,7 +31,7 @@ const SAID = {
   ...{ displayed_sha256: SHOWN_SHA256, expires_at: second(630), name: 'alice on her phone' },
 } as const;
 
-/** An answer with a passkey's signature as it is given. */
+/** An answer with a given passkey signature. */
 export const passkeyAnswer = (passkey: PasskeySignature, change: Partial<Body> = {}): ReceiptEntry =>
   entry('gate.answered', { ...SAID, approver: passkeyId(passkey), passkey, ...change });
 
@@ -39,8 +39,8 @@ export const passkeyAnswer = (passkey: PasskeySignature, change: Partial<Body> =
  * An answer that the known passkey has signed.
  *
  * @param change members of the envelope, which are signed as they are
- * @param signed what the signature is over instead
- * @param odd what browser and authenticator say
+ * @param signed the signed value instead
+ * @param odd changed data of browser and authenticator
  */
 export function knownPasskeyAnswer(
   change: Partial<Body> = {},

@@ -1,4 +1,4 @@
-/** Receipts of stories, signed by keys that everybody knows. */
+/** Receipts of stories, signed by publicly known keys. */
 import type { ReceiptEntry } from '../../../src/executor/receipt/bodies.ts';
 import { EMPTY_CHAIN, nextEnvelope } from '../../../src/executor/receipt/chain.ts';
 import { type SigningKey, signingKey } from '../../../src/executor/receipt/signing-key.ts';

@@ -1,4 +1,4 @@
-/** Stories as an executor would write them, for receipts in tests: fixed keys, fixed instants, fixed words. */
+/** Stories as an executor would write them, for receipts in tests: fixed keys, fixed instants, fixed texts. */
 import { createHash } from 'node:crypto';
 import type { BoundCall, ReceiptBodies, ReceiptEntry } from '../../../src/executor/receipt/bodies.ts';
 import { AgentKey } from '../../../src/kit/identity/keys.ts';
@@ -27,7 +27,7 @@ export const TRANSFER: Args = {
   key: `${INTENT_ID}.pay`,
 };
 
-/** The time of the story, so many seconds after it began. */
+/** An instant of the story, in seconds since its beginning. */
 export const second = (seconds: number) => new Date(Date.UTC(2026, 5, 15, 8, 10, seconds)).toISOString();
 
 export const entry = <Kind extends ReceiptKind>(kind: Kind, body: ReceiptBodies[Kind]): ReceiptEntry =>
@@ -114,7 +114,7 @@ type SignedBody = ReceiptBodies['gate.answered'] & { displayed_sha256: string; e
  * An answer that an approver has signed.
  *
  * @param change members of the envelope, which are signed as they are
- * @param signed what the signature is over instead
+ * @param signed the signed value instead
  */
 export function signedAnswer(change: Partial<SignedBody> = {}, signed: Partial<AnswerStatement> = {}): ReceiptEntry {
   const body: SignedBody = {
@@ -229,7 +229,7 @@ export const broken = (goodSeq: number) =>
 const LOOK = bound('ledger/balance', { account: 'alice-main' });
 
 /** A read: no gate, and it may be repeated. */
-export const looking = {
+export const reading = {
   decided: decided({ node_id: 'look', call: LOOK, surface: 'natural', effect: 'allow', rule: 'default' }),
   started: entry('call.started', { at: second(20), node_id: 'look', call: LOOK, surface: 'natural' }),
   finished: entry('call.finished', { at: second(21), node_id: 'look', status: 'succeeded', text: '1000.00' }),
@@ -242,7 +242,7 @@ export const waiting = { started: waitStarted, finished: waitFinished };
 export const sequence = (...nodes: PlanNode[]): PlanNode => ({ id: 'all', kind: 'sequence', nodes });
 export const nodes = { pay: payNode, look: readNode, rest: waitNode };
 
-/** From the task to a transfer that was approved, made and read back. */
+/** From the task to a transfer that was approved, executed and read back. */
 export const transfer: readonly ReceiptEntry[] = [
   accepted(),
   compiled(payNode),
@@ -257,7 +257,7 @@ export const transfer: readonly ReceiptEntry[] = [
   completed(),
 ];
 
-/** A call that was begun as `escalate` and never made, and then judged as `natural`. */
+/** A call that was begun as `escalate` and never executed, and then classified as `natural`. */
 export const judgedAnew: readonly ReceiptEntry[] = [
   ...[accepted(), compiled(payNode), decided(), asked(), answered(), started()],
   finished({ status: 'not_run', reason: 'the server was not there' }),
@@ -269,7 +269,7 @@ export const submittedAs = (intent: string) => accepted({ prose: undefined, inte
 
 const jsonIntent = { verb: 'transfer', plan: { ...payNode, args: { ...TRANSFER, key: undefined } } };
 
-/** The same as an executor writes it since answers are signed. */
+/** The same in the form that an executor writes since answers are signed. */
 export const signedTransfer: readonly ReceiptEntry[] = transfer.map((one) => {
   if (one.kind === 'intent.accepted') return acceptedSigned();
   return one.kind === 'gate.answered' ? signedAnswer() : one;
@@ -304,9 +304,9 @@ export const RESOLVED = [
 
 const judgedNatural = { surface: 'natural', effect: 'allow' } as const;
 
-/** An exchange, and a transfer of what came out of it: each part may be told otherwise. */
+/** An exchange, and a transfer of its result: each part can be changed. */
 export function exchanging(
-  told: {
+  changes: {
     references?: ReceiptBodies['intent.compiled']['references'];
     plan?: PlanNode;
     bought?: string;
@@ -315,8 +315,8 @@ export function exchanging(
     status?: 'succeeded' | 'failed';
   } = {},
 ): readonly ReceiptEntry[] {
-  const { references = REFERENCES, plan = EXCHANGED, bought = BOUGHT, send = SEND, status = 'succeeded' } = told;
-  const { resolved = RESOLVED } = told;
+  const { references = REFERENCES, plan = EXCHANGED, bought = BOUGHT, send = SEND, status = 'succeeded' } = changes;
+  const { resolved = RESOLVED } = changes;
   const of = (node_id: string, call: BoundCall) => ({ node_id, call, surface: 'natural' as const });
   return [
     acceptedSigned(),
@@ -338,7 +338,7 @@ const untilNode: PlanNode = { id: 'rest', kind: 'wait', until: '2026-06-15T10:11
 
 const ANEW = `${SHOWN}\nasked anew`;
 
-/** What an executor may write; name to entries. */
+/** Stories that an executor may write; name to entries. */
 export const TRUE_STORIES: Readonly<Record<string, readonly ReceiptEntry[]>> = {
   'transfer-approved': transfer,
   'transfer-approved-by-a-key': signedTransfer,
@@ -480,20 +480,20 @@ export const TRUE_STORIES: Readonly<Record<string, readonly ReceiptEntry[]>> = {
   'read-then-transfer-then-wait': [
     accepted(),
     compiled(sequence(nodes.look, nodes.pay, nodes.rest)),
-    ...[looking.decided, looking.started, looking.finished],
+    ...[reading.decided, reading.started, reading.finished],
     ...[decided(), asked(), answered(), started(), finished()],
     ...[waiting.started, waiting.finished, completed()],
   ],
   'read-repeated-after-a-crash': [
     accepted(),
     compiled(nodes.look),
-    ...[looking.decided, looking.started, looking.started, looking.finished, completed()],
+    ...[reading.decided, reading.started, reading.started, reading.finished, completed()],
   ],
   'in-parallel': [
     accepted(),
     compiled({ id: 'all', kind: 'parallel', nodes: [nodes.look, nodes.pay] }),
-    ...[decided(), asked(), looking.decided, looking.started, answered(), started(), finished()],
-    ...[looking.finished, completed()],
+    ...[decided(), asked(), reading.decided, reading.started, answered(), started(), finished()],
+    ...[reading.finished, completed()],
   ],
   'definition-changed-and-asked-anew': [
     ...[accepted(), compiled(payNode), decided(), asked(), answered()],

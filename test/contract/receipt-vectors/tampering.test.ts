@@ -17,7 +17,7 @@ const where = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
 const at = (share: number, length: number) => Math.floor(share * length);
 const RUNS = { numRuns: rounds(150, 400) };
 
-/** Whether a file's text is one receipt of our key that holds; both ways of checking must say the same of it. */
+/** Whether a file's text is one valid receipt of the test's key; both verification methods must agree. */
 async function holds(text: string): Promise<boolean> {
   const given = { keys: [KEY.publicKeyHex] };
   const all = [...readValues(text)];
@@ -31,7 +31,7 @@ async function holds(text: string): Promise<boolean> {
   return report !== undefined && more.length === 0 && report.broken === undefined;
 }
 
-/** The text as the receipt's value, or `undefined` where it is none. */
+/** The text as the receipt's value, or `undefined` when it is no receipt. */
 function canonicalOf(text: string): string | undefined {
   try {
     return canonicalJson(JSON.parse(text));
@@ -40,7 +40,7 @@ function canonicalOf(text: string): string | undefined {
   }
 }
 
-test('any byte that is changed, added or left out is found, unless the receipt is still the same value', async () => {
+test('any changed, added or removed byte is found, unless the receipt is still the same value', async () => {
   const change = fc.constantFrom('change', 'add', 'leave out');
   await fc.assert(
     fc.asyncProperty(receipts, where, fc.integer({ min: 0, max: 255 }), change, async (receipt, share, byte, how) => {
@@ -53,7 +53,7 @@ test('any byte that is changed, added or left out is found, unless the receipt i
   );
 });
 
-/** Every place in a value: the object or list around it, and its name there. */
+/** Every position in a value: its containing object or list, and its name there. */
 function placesIn(value: unknown, found: { around: Json; name: string }[] = []): { around: Json; name: string }[] {
   if (typeof value !== 'object' || value === null) return found;
   for (const [name, member] of Object.entries(value)) {
@@ -63,7 +63,7 @@ function placesIn(value: unknown, found: { around: Json; name: string }[] = []):
   return found;
 }
 
-test('any member that gets another value, another name or is taken away is found', async () => {
+test('any member with another value, another name, or removed is found', async () => {
   await fc.assert(
     fc.asyncProperty(
       receipts,
@@ -92,7 +92,7 @@ test('any member that gets another value, another name or is taken away is found
   );
 });
 
-test('envelopes that are taken out, exchanged, repeated or put in are found; a chain that only ends earlier holds and has no end', async () => {
+test('removed, exchanged, repeated or inserted envelopes are found; a chain that only ends earlier is valid and has no end', async () => {
   await fc.assert(
     fc.asyncProperty(
       receipts,
@@ -117,19 +117,19 @@ test('envelopes that are taken out, exchanged, repeated or put in are found; a c
   );
 });
 
-test('what another key has signed is found, whatever of it is made to look right', () => {
+test('a signature by another key is found, even with consistent other members', () => {
   const stories = fc.constantFrom(...Object.values(TRUE_STORIES));
-  // The other key signs under this one's name.
-  const impostor = { ...OTHER_KEY, keyId: KEY.keyId };
+  // The other key signs under the name of this one.
+  const otherKey = { ...OTHER_KEY, keyId: KEY.keyId };
   fc.assert(
     fc.property(stories, where, (entries, share) => {
       const own = seal(entries);
       const from = at(share, own.length);
       const head = { seq: from, hash: own[from]!.prev_hash };
-      const forged = nextEnvelope({ head, entry: entries[from]!, key: impostor }).envelope;
+      const forged = nextEnvelope({ head, entry: entries[from]!, key: otherKey }).envelope;
       const { broken } = verifyReceipt(receiptOf(own.with(from, forged)));
       assert.deepEqual([broken?.seq, broken?.property], [from + 1, 'signature']);
-      assert.equal(verifyReceipt(receiptOf(seal(entries, impostor))).broken?.property, 'signature');
+      assert.equal(verifyReceipt(receiptOf(seal(entries, otherKey))).broken?.property, 'signature');
       assert.equal(verifyReceipt(receiptOf(seal(entries, OTHER_KEY), OTHER_KEY)).broken, undefined);
       assert.equal(
         verifyReceipt(receiptOf(seal(entries, OTHER_KEY), OTHER_KEY), { keys: [KEY.keyId] }).broken?.property,
@@ -140,7 +140,7 @@ test('what another key has signed is found, whatever of it is made to look right
   );
 });
 
-test('whoever holds the executor’s key, and not the approver’s, cannot make an approval say anything else', () => {
+test("with the executor's key but without the approver's, no approval can be changed", () => {
   const entries = TRUE_STORIES['approved-with-words']!;
   const from = entries.findIndex(({ kind }) => kind === 'gate.answered');
   const { body } = entries[from]! as { body: Json };
@@ -180,7 +180,7 @@ test('whoever holds the executor’s key, and not the approver’s, cannot make 
     for (const taken of [true, false]) assert.ok(verdict({ ...body, [name]: other(body[name], 0, taken) }));
 });
 
-test('whatever is put before the verifier, it gives a verdict', () => {
+test('the verifier gives a verdict for any input', () => {
   fc.assert(
     fc.property(fc.oneof(fc.string(), fc.json(), fc.string({ unit: fc.constantFrom(...'{}[]",:\\0e-u ') })), (text) => {
       for (const read of readValues(text)) if ('value' in read) assert.ok(verifyReceipt(read.value).broken);
@@ -189,7 +189,7 @@ test('whatever is put before the verifier, it gives a verdict', () => {
   );
 });
 
-test('of a long chain, the first envelope that does not hold is named, however many behind it are looked at ahead of it', async () => {
+test('of a long chain, the first invalid envelope is named, however many later ones are checked ahead of it', async () => {
   const story = TRUE_STORIES['not-at-its-end']!;
   const tried = story.findIndex(({ kind }) => kind === 'call.tried');
   const entries = story.toSpliced(tried, 1, ...Array.from({ length: 600 }, () => story[tried]!));

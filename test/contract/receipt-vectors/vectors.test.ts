@@ -10,7 +10,7 @@ import { allVectors, type Expected, linesOf, type Vector } from './vectors.ts';
 const FILES = ['valid.jsonl', 'broken.jsonl'] as const;
 const textOf = (file: string) => readFileSync(join(import.meta.dirname, file), 'utf8');
 
-/** What our verifier says, in the words of the vectors, in both of its ways. */
+/** The verdict of this project's verifier, in the vocabulary of the vectors, by both of its methods. */
 async function verdictsOf({ text, key, approver }: Vector): Promise<Expected[]> {
   // As a file's bytes: a byte order mark at their beginning is no part of the text.
   const decoded = new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(text));
@@ -36,7 +36,7 @@ function verdictOf([report, ...more]: (ReceiptReport | undefined)[]): Expected {
 }
 
 for (const file of FILES) {
-  test(`the verifier says of each vector of ${file} what is expected, in both of its ways`, async () => {
+  test(`the verifier gives the expected verdict for each vector of ${file}, by both of its methods`, async () => {
     const vectors = textOf(file)
       .trimEnd()
       .split('\n')
@@ -47,7 +47,7 @@ for (const file of FILES) {
   });
 }
 
-test('the checked-in vectors are those that the generator makes', () => {
+test("the checked-in vectors match the generator's output", () => {
   const made = allVectors();
   assert.deepEqual(Object.keys(made), [...FILES]);
   for (const file of FILES) assert.equal(textOf(file), linesOf(made[file]!), `${file}: run npm run receipt-vectors`);

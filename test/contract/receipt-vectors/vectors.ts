@@ -1,4 +1,4 @@
-/** The checked-in vectors: receipts as text, and what a verifier must say of each. */
+/** The checked-in vectors: receipts as text, and the expected verdict of a verifier for each. */
 
 import type { ReceiptEntry } from '../../../src/executor/receipt/bodies.ts';
 import type { BrokenProperty } from '../../../src/executor/receipt/verify.ts';
@@ -40,9 +40,9 @@ export type Vector = {
   readonly name: string;
   /** The file's text. */
   readonly text: string;
-  /** What the signer's key must be, when the verifier is told one. */
+  /** The expected signer key, when the verifier gets one. */
   readonly key?: string;
-  /** Who must have approved, when the verifier is told. */
+  /** The expected approvers, when the verifier gets them. */
   readonly approver?: string;
   readonly expected: Expected;
 };
@@ -52,7 +52,7 @@ const ENDINGS = new Set(['intent.completed', 'intent.failed', 'intent.cancelled'
 const listsOf = (depth: number) => JSON.parse('['.repeat(depth) + ']'.repeat(depth)) as unknown;
 const inAnswer = (text: string) => `{"ok":true,"data":${text}}`;
 
-/** As deep as may be: the receipt, its list, an envelope and a body stand around the lists. */
+/** The maximum depth: the receipt, its list, an envelope and a body are around the lists. */
 function deepest(): string {
   const { kind, body } = TRUE_STORIES['not-at-its-end']![0]!;
   return canonicalJson(receiptOf(seal([{ kind, body: { ...body, more: listsOf(252) } } as never])));
@@ -105,7 +105,7 @@ function approvedVectors(): Vector[] {
   ];
 }
 
-/** Receipts that hold, and are not what the reader expects. */
+/** Valid receipts that do not match the reader's expectations. */
 function notApproved(): Vector[] {
   const vector = (name: string, entries: readonly ReceiptEntry[], approver = APPROVER_KEY): Vector => {
     const seq = entries.findIndex(({ kind }) => kind === 'call.started') + 1;
@@ -130,7 +130,7 @@ function falseVectors(): Vector[] {
 
 type Json = Record<string, unknown>;
 
-/** A transfer's receipt with something done to it. */
+/** A transfer's receipt with one change. */
 function changed(
   name: string,
   seq: number,
@@ -233,7 +233,7 @@ function brokenChains(): Vector[] {
 
 const intentWith = (change: object) => compiled(payNode, { intent: { verb: 'transfer', plan: payNode, ...change } });
 
-/** Signed by the executor's key, and yet not what they say. */
+/** Signed by the executor's key, and false. */
 function wrongInside(): Vector[] {
   const wrong = sha256('something else');
   const vector = (name: string, seq: number, property: BrokenProperty, entry: unknown): Vector => {

@@ -25,7 +25,7 @@ type Broken = { valid: false; property: string; seq?: number; rule?: string };
 type Vector<Expected> = { name: string; text: string; key?: string; approver?: string; expected: Expected };
 
 const PROGRAM = join(import.meta.dirname, 'verifier.mjs');
-// It stands outside of what the compiler checks, as somebody else's program would.
+// The compiler does not check it, as it would not check a third party's program.
 const { verify } = (await import(PROGRAM)) as { verify: Verify };
 
 function vectors<Expected>(file: string): Vector<Expected>[] {
@@ -41,15 +41,15 @@ const example = valid.find(({ name }) => name === 'asked-back')!;
 
 const named = (approver: string | undefined) => (approver === undefined ? [] : [approver]);
 
-/** Runs the program; the line that it printed for each receipt, and what it exited with. */
-function run(input: string, ...words: string[]): { findings: Finding[]; status: number | null } {
-  const { stdout, stderr, status } = spawnSync(process.execPath, [PROGRAM, ...words], { input, encoding: 'utf8' });
+/** Runs the program; returns the printed line for each receipt, and the exit status. */
+function run(input: string, ...argv: string[]): { findings: Finding[]; status: number | null } {
+  const { stdout, stderr, status } = spawnSync(process.execPath, [PROGRAM, ...argv], { input, encoding: 'utf8' });
   assert.equal(stderr, '');
   const lines = stdout.trimEnd().split('\n');
   return { findings: lines.map((line) => JSON.parse(line) as Finding), status };
 }
 
-test('it shares nothing with the first verifier: it imports only what Node ships', () => {
+test("it shares nothing with the first verifier: it imports only Node's own modules", () => {
   const imports = [...readFileSync(PROGRAM, 'utf8').matchAll(/(?:\bfrom|\bimport)\s*\(?\s*(['"])(.+?)\1/g)];
   assert.ok(imports.length >= 4);
   assert.deepEqual(
@@ -58,7 +58,7 @@ test('it shares nothing with the first verifier: it imports only what Node ships
   );
 });
 
-test('every valid vector holds, and comes to the end that the vector tells', () => {
+test('every valid vector is accepted, with the end that the vector names', () => {
   for (const { name, text, key, approver, expected } of valid) {
     const [finding, ...others] = verify(text, key, named(approver));
     assert.deepEqual(others, [], name);
@@ -78,7 +78,7 @@ test('every broken vector is refused at the same envelope, by the same check and
   }
 });
 
-test('a bare receipt and one in the envelope of an answer are the same to it, several in a file are checked one by one', () => {
+test('it treats a bare receipt and one in the envelope of an answer alike, and checks several in a file one by one', () => {
   const answer = `{"data":${example.text},"more":1,"ok":true}`;
   for (const content of [example.text, answer, `\n${answer}\r\n\t${example.text} `, Buffer.from(`\ufeff${answer}`)]) {
     for (const { intent_id, ends_with } of verify(content))
@@ -134,7 +134,7 @@ test('text that two readers could read differently is unreadable', () => {
   assert.equal(verify(Buffer.from([0x22, 0xc0, 0x80, 0x22]))[0]?.what, 'unreadable');
 });
 
-test('no character of a receipt can be changed for another with the receipt still holding', () => {
+test('a receipt with any character changed is refused', () => {
   for (let at = 0; at < example.text.length; at++) {
     const char = example.text[at] === '1' ? '2' : '1';
     const changed = example.text.slice(0, at) + char + example.text.slice(at + 1);
@@ -143,13 +143,13 @@ test('no character of a receipt can be changed for another with the receipt stil
   }
 });
 
-test('as a command it prints a line for each receipt and exits with what it found', (t) => {
+test('as a command it prints a line for each receipt and exits with the result', (t) => {
   const file = join(temporaryFolder(t), 'receipt.json');
   writeFileSync(file, example.text);
   const { public_key: key } = JSON.parse(example.text) as { public_key: string };
-  const held = { ok: true, intent_id: 'intent-1', ends_with: null };
-  assert.deepEqual(run('', file), { findings: [{ ...held, key: 'claimed' }], status: 0 });
-  assert.deepEqual(run('', file, '--key', key), { findings: [{ ...held, key: 'named' }], status: 0 });
+  const validFinding = { ok: true, intent_id: 'intent-1', ends_with: null };
+  assert.deepEqual(run('', file), { findings: [{ ...validFinding, key: 'claimed' }], status: 0 });
+  assert.deepEqual(run('', file, '--key', key), { findings: [{ ...validFinding, key: 'named' }], status: 0 });
   const wrong = { ok: false, seq: 0, what: 'key' };
   assert.deepEqual(run('', file, '--key', '0'.repeat(64)), { findings: [wrong], status: 1 });
   const doubled = run('{"a":1,"a":1}', '-');
@@ -157,7 +157,7 @@ test('as a command it prints a line for each receipt and exits with what it foun
   const both = run(`${example.text}\n{}`, '-');
   assert.deepEqual(both, {
     findings: [
-      { ...held, key: 'claimed' },
+      { ...validFinding, key: 'claimed' },
       { ok: false, seq: 0, what: 'malformed' },
     ],
     status: 1,
@@ -168,13 +168,13 @@ test('as a command it prints a line for each receipt and exits with what it foun
     [file, '--key', key, '--key', key],
     [file, '--why', key],
   ];
-  for (const words of [[], [`${file}.none`], [file, '--key'], [file, '--key', 'x'], ...odd]) {
-    const { findings, status } = run('', ...words);
-    assert.deepEqual([findings[0]?.what, status], ['unusable', 2], words.join(' '));
+  for (const argv of [[], [`${file}.none`], [file, '--key'], [file, '--key', 'x'], ...odd]) {
+    const { findings, status } = run('', ...argv);
+    assert.deepEqual([findings[0]?.what, status], ['unusable', 2], argv.join(' '));
   }
 });
 
-test('a receipt that the executor has just made holds for both verifiers, and a forged one for neither', async (t) => {
+test('both verifiers accept a receipt that the executor has just made, and refuse a forged one', async (t) => {
   const home = temporaryFolder(t);
   const executor = await startExecutorProcess(home, {});
   t.after(() => executor.end('SIGKILL'));
@@ -209,15 +209,15 @@ test('a receipt that the executor has just made holds for both verifiers, and a 
 
   const receipt = await executor.get('alice', `/intents/${intent_id}/receipt`);
   const { public_key: key } = JSON.parse(receipt) as { public_key: string };
-  const held = { ok: true, intent_id, key: 'named' };
+  const validFinding = { ok: true, intent_id, key: 'named' };
   const { approver } = APPROVER;
-  assert.deepEqual(verify(receipt, key, [approver]), [{ ...held, ends_with: 'intent.completed' }]);
+  assert.deepEqual(verify(receipt, key, [approver]), [{ ...validFinding, ends_with: 'intent.completed' }]);
   assert.deepEqual(
     verify(receipt, key, [key]).map(({ what }) => what),
     ['approver'],
   );
-  assert.deepEqual(verify(asked, key), [{ ...held, ends_with: null }]);
-  assert.deepEqual(verify(receipt, key), [{ ...held, ends_with: 'intent.completed' }]);
+  assert.deepEqual(verify(asked, key), [{ ...validFinding, ends_with: null }]);
+  assert.deepEqual(verify(receipt, key), [{ ...validFinding, ends_with: 'intent.completed' }]);
   const forged = receipt.replaceAll('12.50', '99.99');
   assert.equal(verify(forged, key)[0]?.what, 'signature');
   for (const [content, expected] of [
@@ -226,11 +226,11 @@ test('a receipt that the executor has just made holds for both verifiers, and a 
   ] as const) {
     const file = join(home, 'receipt.json');
     writeFileSync(file, content);
-    const words = ['--key', key, '--approver', approver];
-    const first = await reveille(home, ['receipt', 'verify', file, ...words]);
+    const argv = ['--key', key, '--approver', approver];
+    const first = await reveille(home, ['receipt', 'verify', file, ...argv]);
     assert.equal(first.status, expected, first.stderr + first.stdout);
     if (expected === 0) assert.match(first.stdout.replace(/\s+/g, ' '), new RegExp(`signed by ${approver}`));
-    const second = await promisify(execFile)(process.execPath, [PROGRAM, file, ...words]).then(
+    const second = await promisify(execFile)(process.execPath, [PROGRAM, file, ...argv]).then(
       () => 0,
       (error: { code: number }) => error.code,
     );

@@ -1,26 +1,28 @@
 /**
- * A second verifier of intent receipts, written from docs/receipts.md alone and sharing nothing with the first: it
- * imports only what Node ships. The page's tables stand here as tables, and its rules as one list in the page's order.
+ * A second verifier of intent receipts, written from docs/receipts.md alone. It shares nothing with the first and
+ * imports only Node's own modules. The tables of the page are tables here, and its rules are one list in the page's
+ * order.
  *
- *     node verifier.mjs FILE|- [--key <public key, its id, or did:matrix:…>] [--approver <public key>]…
+ * node verifier.mjs FILE|- [--key <public key, its id, or did:matrix:…>] [--approver <public key>]…
  *
- * It prints one line of JSON for each receipt of the file: `{ok:true, intent_id, ends_with, key}` (`ends_with` is null
- * for an intent that has not come to its end, `key` tells whether the reader `named` it or the file `claimed` it), or
- * `{ok:false, seq, what, rule}`. It exits with 0 if all receipts hold, 1 if one does not, 2 if there is no such file or key.
+ * It prints one line of JSON for each receipt of the file: `{ok:true, intent_id, ends_with, key}` or `{ok:false, seq,
+ * what, rule}`. `ends_with` is null for an intent that is not final. `key` says whether the reader `named` it or the
+ * file `claimed` it.
+ * It exits with 0 if all receipts are valid, 1 if one is not, 2 if there is no such file or key.
  */
 import { createHash, createPublicKey, verify as verifySignature } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import process, { argv, stdin, stdout } from 'node:process';
 import { pathToFileURL } from 'node:url';
 
-// ---- Reading: objects become Maps, so that no member's name means anything to JavaScript. ----
+// ---- Reading: objects become Maps, so that no member name has a meaning for JavaScript. ----
 
 /** Text that is not strict JSON. */
 class Unreadable extends Error {}
 /** There is no such file, or no such key. */
 class Unusable extends Error {}
 
-/** Around a receipt; in the answer of an executor there is one object more. */
+/** Around a receipt; the answer of an executor adds one object. */
 const MAX_DEPTH = 256;
 const WORDS = [
   ['true', true],
@@ -30,7 +32,9 @@ const WORDS = [
 const UNESCAPED = { '"': '"', '\\': '\\', '/': '/', b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' };
 const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y;
 
-/** A finite number's digits without zeros at both ends, and the power of ten of its last digit: one form for each value. */
+/**
+ * A finite number's digits without zeros at both ends, and the power of ten of its last digit: one form for each value.
+ */
 const decimal = (lexeme) => {
   const [, whole, fraction = '', power = '0'] = /^-?([0-9]+)(?:\.([0-9]+))?(?:[eE](.+))?$/.exec(lexeme);
   const digits = (whole + fraction).replace(/^0+/, '');
@@ -41,8 +45,8 @@ const decimal = (lexeme) => {
 /**
  * The values of a text, one after another.
  * @param {string} text
- * @param {{exact?: boolean, path?: string[], found?: (source: string) => void}} [look] numbers of any length may pass;
- *   `found` is told the text of the value at this path
+ * @param {{exact?: boolean, path?: string[], found?: (source: string) => void}} [look] numbers may have any length;
+ * `found` gets the text of the value at this path
  * @returns {Generator<unknown>}
  */
 function* readEach(text, { exact = true, path, found } = {}) {
@@ -99,7 +103,7 @@ function* readEach(text, { exact = true, path, found } = {}) {
     } while (take(','));
     expect(close);
   };
-  /** How much of the path has been gone by then; undefined beside it. */
+  /** The matched length of the path; undefined outside of it. */
   const next = (gone, name) => (path?.[gone] === name ? gone + 1 : undefined);
   const value = (depth, gone) => {
     const from = at;
@@ -140,7 +144,7 @@ function* readEach(text, { exact = true, path, found } = {}) {
   }
 }
 
-/** The one value of a text; undefined if it is not one. */
+/** The single value of a text; undefined if the text is not one value. */
 const readOne = (text, look) => {
   try {
     const values = [...readEach(text, look)];
@@ -158,7 +162,7 @@ const stepsOf = (pointer) =>
     .slice(1)
     .map((step) => step.replace(/~1/g, '/').replace(/~0/g, '~'));
 
-/** The text of what a JSON Pointer finds in a JSON text; undefined if it is nothing. */
+/** The text of the value at a JSON Pointer in a JSON text; undefined if there is none. */
 const sourceAt = (text, pointer) => {
   let source;
   const read = readOne(text, {
@@ -189,7 +193,7 @@ const sha256 = (data) => createHash('sha256').update(data).digest('hex');
 const hashOf = (value) => sha256(canonical(value));
 const without = (map, unwanted) => new Map([...map].filter(([name, value]) => !unwanted(name, value)));
 
-// ---- Ed25519, with the refusals of RFC 8032 that a library might leave out. ----
+// ---- Ed25519, with the refusals of RFC 8032 that a library may omit. ----
 
 const FIELD = 2n ** 255n - 19n;
 const ORDER = 2n ** 252n + 27742317777372353535851937790883648493n;
@@ -210,7 +214,7 @@ function signed(envelope, publicKey) {
   return holdsUnder(publicKey, envelope.get('signature'), encoding);
 }
 
-// ---- Instants, as milliseconds since the year 0 began; undefined if there is none such. ----
+// ---- Instants, as milliseconds since the beginning of year 0; undefined if invalid. ----
 
 const INSTANT = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:Z|([+-])(\d\d):(\d\d))$/i;
 const leap = (year) => year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
@@ -235,7 +239,8 @@ function instant(text) {
   return (minutes * 60 + second) * 1000 + Number(fraction.padEnd(3, '0').slice(0, 3));
 }
 
-// ---- Shapes: `name:type`, `name?:type` for what may be missing, `a|b` for words, and `!` where nothing else may stand. ----
+// ---- Shapes: `name:type`, `name?:type` for an optional member, `a|b` for constants, and `!` where no other member is
+// allowed. ----
 
 const FIRST = instant('0000-01-01T00:00:00Z');
 const LAST = instant('9999-12-31T23:59:59.999Z');
@@ -327,7 +332,10 @@ const BODIES = new Map(
   }).map(([kind, shape]) => [kind, `at:moment ${/^(?:call|gate|wait)\./.test(kind) ? 'node_id:text ' : ''}${shape}`]),
 );
 
-/** Whether a value is of a type: of `TYPES`, of `SHAPES`, a list `x[]`, an object of them `x{}`, or one of the words `a|b`. */
+/**
+ * Whether a value is of a type: of `TYPES`, of `SHAPES`, a list `x[]`, an object of them `x{}`, or one of the constants
+ * `a|b`.
+ */
 function fits(type, value) {
   if (type.endsWith('[]')) return Array.isArray(value) && value.every((one) => fits(type.slice(0, -2), one));
   if (type.endsWith('{}'))
@@ -349,7 +357,7 @@ function hasShape(shape, value) {
 /** Whether a value is an executor's answer around a receipt. */
 const isAnswer = (value) => fits('wrapped', value) && value.get('ok') && !value.has('format');
 
-// ---- Digests: which hash stands beside what. ----
+// ---- Digests: the hash for each member. ----
 
 const argsHash = (body) => body.get('args_sha256') === hashOf(body.get('args'));
 const readHashes = (body) => body.get('reads').every(argsHash);
@@ -368,12 +376,15 @@ const DIGESTS = new Map([
   ['gate.asked', (body) => body.get('displayed_sha256') === sha256(body.get('displayed'))],
 ]);
 
-// ---- Story: what is known of the past is only which envelope was the last of each kind, for the intent and each node. ----
+// ---- Story: the known past is only the last envelope of each kind, for the intent and each node. ----
 
 const ENDS = ['intent.completed', 'intent.failed', 'intent.cancelled', 'intent.unknown'];
 const NEVER = { seq: 0, kind: 'nothing', get: () => undefined };
 
-/** @returns {{seq: number, kind: string, get: (name: string) => any}} the latest of these kinds, or one before all others */
+/**
+ * @returns {{seq: number, kind: string, get: (name: string) => any}} the latest of these kinds, or one before all
+ * others
+ */
 const latest = (record, ...kinds) =>
   kinds.map((kind) => record?.get(kind) ?? NEVER).reduce((one, other) => (other.seq > one.seq ? other : one));
 
@@ -394,7 +405,7 @@ const leavesBefore = (node, id) => {
 
 const withoutKey = (args, key) => without(args, (_name, value) => value === key);
 
-/** A task, an intent or a node without the idempotency keys. It may be anything: a task is whatever somebody sent. */
+/** A task, an intent or a node without the idempotency keys. It may be any value: a task is the text of its sender. */
 const keyless = (value, intentId) => {
   if (Array.isArray(value)) return value.map((one) => keyless(one, intentId));
   if (!(value instanceof Map)) return value;
@@ -417,7 +428,7 @@ const filledIn = (value, values, steps = []) => {
   return new Map([...value].map(([name, member]) => [name, filledIn(member, values, [...steps, name])]));
 };
 
-/** Whether a reference may stand where it is said to stand. */
+/** Whether a reference may be at its position. */
 const isPlanned = (reference, plan) => {
   const leaves = leavesOf(plan);
   const named = (name) => leaves.find((leaf) => leaf.get('id') === reference.get(name) && leaf.get('kind') === 'call');
@@ -429,7 +440,7 @@ const isPlanned = (reference, plan) => {
   return there === canonical(new Map([['$ref', refOf(reference)]]));
 };
 
-/** What an envelope is judged by: the past, and the questions that the rules ask of it. */
+/** The basis of an envelope's verdict: the past, and the queries of the rules. */
 class Past {
   all = new Map();
   nodes = new Map();
@@ -476,7 +487,7 @@ class Past {
     const record = this.nodes.get(leaf.get('id'));
     return leaf.get('kind') === 'wait' ? latest(record, 'wait.finished').seq > 0 : this.state(record) === 'succeeded';
   }
-  /** The ids of the calls of which nobody knows what became, with whether consent was needed for each. */
+  /** The ids of the calls with an unknown outcome, with whether consent was needed for each. */
   get open() {
     return [...this.nodes]
       .filter(([, record]) => ['started', 'unknown'].includes(this.state(record)))
@@ -485,7 +496,7 @@ class Past {
   get wasBroken() {
     return this.last('journal.broken').seq > 0;
   }
-  /** What stands in the place of each reference of a call; undefined if one of them finds nothing. */
+  /** The value of each reference of a call; undefined if one of them has none. */
   values(entry) {
     const references = this.last('intent.compiled').get('references') ?? [];
     const own = references.filter((one) => one.get('node_id') === entry.get('node_id'));
@@ -501,7 +512,7 @@ class Past {
   key(entry) {
     return `${this.intentId}.${entry.get('node_id')}`;
   }
-  /** The last question about the node since consent was last used up. */
+  /** The last question about the node since consent was last used. */
   question(entry) {
     const asked = this.of(entry, 'gate.asked');
     return asked.seq > this.of(entry, 'escalate').seq ? asked : NEVER;
@@ -515,7 +526,10 @@ const SIGNATURES = ['signature', 'passkey'];
 const STATEMENT = ['answer', 'approved', 'call_sha256', 'displayed_sha256', 'expires_at'];
 const DAY = 24 * 60 * 60 * 1000;
 
-/** Whether an approver has signed this answer; where the receipt is of before there were any, whether nothing says so. */
+/**
+ * Whether an approver has signed this answer; in a receipt from before signed answers, whether nothing claims a
+ * signature.
+ */
 function answeredByKey(answer, past) {
   const needed = past.last('intent.accepted').get('rules') === 2;
   if (!needed && ![...SIGNED_MEMBERS, ...SIGNATURES].some((name) => answer.has(name))) return true;
@@ -538,7 +552,7 @@ const POINT_OF_P256 = '3059301306072a8648ce3d020106082a8648ce3d03010703420004';
 const POINT_OF_ED25519 = '302a300506032b6570032100';
 const WITHOUT_SHA256 = null;
 
-/** Whether bytes are signed with a key of one of the three sorts. */
+/** Whether bytes are signed with a key of one of the three kinds. */
 function signedWithAny(spki, signature, bytes) {
   const begins = (prefix, length) => spki.length === 2 * length && spki.startsWith(prefix);
   try {
@@ -570,7 +584,7 @@ function assertedBy(approver, passkey, text) {
   return signedWithAny(passkey.get('public_key'), passkey.get('signature'), bytes);
 }
 
-/** Whether one of the approvers whom the reader has named approved what is started here. */
+/** Whether one of the approvers that the reader named approved this start. */
 function approvedByNamed(start, past, approvers) {
   if (approvers.length === 0 || start.kind !== 'call.started' || start.get('surface') !== 'escalate') return true;
   const asked = past.of(start, 'call.decided').get('effect') === 'ask';
@@ -581,7 +595,7 @@ const CALLS = 'call.decided call.tried gate.asked gate.answered gate.expired cal
 const SETTLING = 'call.reconciled call.read_back';
 const LATE = ['gate.refused', 'journal.broken'];
 
-/** Rule, the kinds that it is about (`*` for all), and what must be so. The order is the page's. */
+/** Rule, its kinds (`*` for all), and its condition. The order is the page's. */
 const RULES = [
   [
     'begin',
@@ -759,7 +773,7 @@ const RULES = [
   holds,
 }));
 
-/** Whether the compiled intent is what was submitted, where JSON was. */
+/** Whether the compiled intent equals the submitted one, for a JSON submission. */
 function isTheTask(source, compiled, past) {
   if (source === undefined) return true;
   try {
@@ -772,7 +786,7 @@ function isTheTask(source, compiled, past) {
   }
 }
 
-// ---- The whole. ----
+// ---- The whole receipt. ----
 
 const isKeyOf = (key, publicKey) =>
   key.startsWith('did:')
@@ -780,10 +794,10 @@ const isKeyOf = (key, publicKey) =>
     : [publicKey, sha256(Buffer.from(publicKey, 'hex'))].includes(key);
 
 /**
- * Checks one value that was read from a file.
+ * Checks one value from a file.
  * @param {unknown} found a receipt, or `{ok:true, data:<receipt>}`
- * @param {string} [key] whose receipt it has to be
- * @param {string[]} [approvers] who has to have approved
+ * @param {string} [key] the expected key
+ * @param {string[]} [approvers] the expected approvers
  */
 function verifyOne(found, key, approvers = []) {
   const receipt = isAnswer(found) ? found.get('data') : found;
@@ -822,12 +836,12 @@ function verifyOne(found, key, approvers = []) {
 }
 
 /**
- * Checks all receipts of a file, up to where it is unreadable.
+ * Checks all receipts of a file, up to an unreadable part.
  * @param {string | Uint8Array} content
  * @param {string} [key] 64 hex digits of the public key or of its id, or `did:matrix:<label>:<16 hex digits>`
  * @param {string[]} [approvers] public keys, 64 hex digits each
- * @returns {object[]} a finding for each receipt, `{ok:false, what:'unreadable', why}` where there is none to read
- * @throws if the key is none
+ * @returns {object[]} a finding for each receipt, `{ok:false, what:'unreadable', why}` when it is unreadable
+ * @throws if the key is invalid
  */
 export function verify(content, key, approvers = []) {
   if (approvers.some((approver) => !/^[0-9a-f]{64}$/.test(approver))) throw new Unusable('no approver');
@@ -846,7 +860,7 @@ export function verify(content, key, approvers = []) {
   return findings;
 }
 
-/** @returns {number} what to exit with */
+/** @returns {number} the exit status */
 function main([file, ...options]) {
   const say = (finding) => stdout.write(`${JSON.stringify(finding)}\n`);
   try {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { AgentKey } from '../../../src/chronos/store/store.ts';
 import { ADA, agentKey, BOB, NOW } from './fixtures.ts';
-import { type OpenStore, openFor, openTeam } from './store-under-test.ts';
+import { type OpenStore, openFor, openInstances } from './store-under-test.ts';
 
 const keyText = (n: number) => n.toString(16).padStart(2, '0').repeat(32);
 
@@ -19,7 +19,7 @@ export function agentKeyContract(open: OpenStore): void {
       assert.deepEqual(await (await reopen()).keysOf(ADA), [first]);
     });
 
-    test('a key that is known is accepted again, and stays as it was first seen', async (t) => {
+    test('a known key is accepted again, and stays as it was first seen', async (t) => {
       const { store } = await openFor(t, open);
       const first = agentKey();
       await store.pinFirstKey(first);
@@ -27,7 +27,7 @@ export function agentKeyContract(open: OpenStore): void {
       assert.deepEqual(await store.keysOf(ADA), [first]);
     });
 
-    test('a revoked key is not accepted, and makes no room for another first one', async (t) => {
+    test('a revoked key is not accepted, and allows no other first key', async (t) => {
       const { store } = await openFor(t, open);
       await store.pinFirstKey(agentKey());
       await store.revokeKeys(ADA, undefined, NOW + 1);
@@ -36,7 +36,7 @@ export function agentKeyContract(open: OpenStore): void {
       assert.deepEqual(await store.keysOf(ADA), [agentKey({ revokedAt: NOW + 1 })]);
     });
 
-    test('owners do not stand in the way of each other, even with the same key', async (t) => {
+    test('owners are independent, even with the same key', async (t) => {
       const { store } = await openFor(t, open);
       assert.equal(await store.pinFirstKey(agentKey()), true);
       assert.equal(await store.pinFirstKey(agentKey({ owner: BOB })), true);
@@ -44,8 +44,8 @@ export function agentKeyContract(open: OpenStore): void {
       assert.deepEqual(await store.keysOf(BOB), [agentKey({ owner: BOB })]);
     });
 
-    test('of many first keys at once one is pinned', async (t) => {
-      const { store, pick } = await openTeam(t, open);
+    test('of many simultaneous first keys one is pinned', async (t) => {
+      const { store, pick } = await openInstances(t, open);
       const pinned = await Promise.all(
         Array.from({ length: 20 }, (_, n) => pick(n).pinFirstKey(agentKey({ publicKey: keyText(n) }))),
       );
@@ -55,7 +55,7 @@ export function agentKeyContract(open: OpenStore): void {
       assert.deepEqual(others, []);
     });
 
-    test('enrolled keys stand beside each other, oldest first', async (t) => {
+    test('several keys may be enrolled, listed oldest first', async (t) => {
       const { store } = await openFor(t, open);
       const young = agentKey({ publicKey: keyText(1), source: 'enrolled', enrolledAt: NOW + 2 });
       const old = agentKey({ publicKey: keyText(2), source: 'enrolled', enrolledAt: NOW + 1 });
@@ -66,7 +66,7 @@ export function agentKeyContract(open: OpenStore): void {
       assert.equal(await store.pinFirstKey(agentKey({ publicKey: keyText(3) })), false);
     });
 
-    test('enrolling lifts a revocation, and vouches for a key that was pinned', async (t) => {
+    test('enrolling removes a revocation, and enrolls a pinned key', async (t) => {
       const { store } = await openFor(t, open);
       await store.pinFirstKey(agentKey());
       await store.revokeKeys(ADA, agentKey().publicKey, NOW + 1);
@@ -75,7 +75,7 @@ export function agentKeyContract(open: OpenStore): void {
       assert.equal(await store.pinFirstKey(agentKey()), true);
     });
 
-    test('revoking says what it revoked, each key once', async (t) => {
+    test('revoking returns the revoked keys, each key once', async (t) => {
       const { store } = await openFor(t, open);
       const keys = [1, 2, 3].map((n) =>
         agentKey({ publicKey: keyText(4 - n), source: 'enrolled', enrolledAt: NOW + n }),
@@ -91,7 +91,7 @@ export function agentKeyContract(open: OpenStore): void {
       assert.deepEqual(await store.keysOf(ADA), [rest[0], revoked(keys[1]!, NOW + 5), rest[1]]);
     });
 
-    test('pages go through the keys of all owners, revoked ones included', async (t) => {
+    test('pages list the keys of all owners, revoked ones included', async (t) => {
       const { store } = await openFor(t, open);
       const keys = ['ada', 'ada', 'bob', 'carl', 'carl'].map((owner, n) =>
         agentKey({ owner, publicKey: keyText(n), source: 'enrolled' }),

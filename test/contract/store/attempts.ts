@@ -4,9 +4,9 @@ import type { Attempt } from '../../../src/chronos/alarm/alarm.ts';
 import type { AlarmStore } from '../../../src/chronos/store/store.ts';
 import { FIRE_OUTCOMES } from '../../../src/wire/alarm.ts';
 import { again, attemptOf, claim, createDue, keyOf, NOW, triggered } from './fixtures.ts';
-import { type OpenStore, openFor, openTeam } from './store-under-test.ts';
+import { type OpenStore, openFor, openInstances } from './store-under-test.ts';
 
-/** Tries what is due over and over; gives the ledger as it should read, latest first. */
+/** Tries due occurrences repeatedly; returns the expected ledger, latest first. */
 async function tryTimes(store: AlarmStore, startedAt: readonly number[]): Promise<Attempt[]> {
   const recorded: Attempt[] = [];
   for (const [n, start] of startedAt.entries()) {
@@ -38,14 +38,14 @@ async function tryTimes(store: AlarmStore, startedAt: readonly number[]): Promis
 
 export function attemptsContract(open: OpenStore): void {
   describe('attempts', () => {
-    test('is empty for an alarm that was never tried, and for one that does not exist', async (t) => {
+    test('is empty for an alarm without attempts, and for an absent alarm', async (t) => {
       const { store } = await openFor(t, open);
       const { alarm } = await createDue(store, NOW);
       assert.deepEqual(await store.attempts(alarm.owner, alarm.id, { limit: 10 }), []);
       assert.deepEqual(await store.attempts(alarm.owner, 'no-such-alarm', { limit: 10 }), []);
     });
 
-    test('gives every member of every attempt, latest first', async (t) => {
+    test('returns every member of every attempt, latest first', async (t) => {
       const { store, reopen } = await openFor(t, open);
       const { alarm } = await createDue(store, NOW);
       const recorded = await tryTimes(store, [NOW + 10, NOW + 30, NOW + 20, NOW + 40]);
@@ -53,7 +53,7 @@ export function attemptsContract(open: OpenStore): void {
       assert.deepEqual(await (await reopen()).attempts(alarm.owner, alarm.id, { limit: 10 }), recorded);
     });
 
-    test('pages go through every attempt once, also where many began in one millisecond', async (t) => {
+    test('pages list every attempt once, also when many began in one millisecond', async (t) => {
       const { store } = await openFor(t, open);
       const { alarm } = await createDue(store, NOW - 2);
       await store.update(alarm.owner, alarm.id, triggered(NOW - 1));
@@ -75,7 +75,7 @@ export function attemptsContract(open: OpenStore): void {
   });
 
   describe('pruneAttempts', () => {
-    test('forgets the oldest that finished before an instant, so many at a time, and says how many', async (t) => {
+    test('deletes the oldest that finished before an instant, up to a limit, and returns their number', async (t) => {
       const { store, reopen } = await openFor(t, open);
       const { alarm } = await createDue(store, NOW);
       const recorded = await tryTimes(store, [NOW + 10, NOW + 30, NOW + 20, NOW + 40]);
@@ -89,8 +89,8 @@ export function attemptsContract(open: OpenStore): void {
       assert.equal((await restarted.get(alarm.owner, alarm.id))?.alarm.status, 'active');
     });
 
-    test('of many who prune at once, each attempt is forgotten by one', async (t) => {
-      const { store, pick } = await openTeam(t, open);
+    test('of many simultaneous prune calls, each attempt is deleted by one', async (t) => {
+      const { store, pick } = await openInstances(t, open);
       const { alarm } = await createDue(store, NOW);
       await tryTimes(store, [NOW + 10, NOW + 30, NOW + 20, NOW + 40]);
       const pruned = await Promise.all(

@@ -38,8 +38,8 @@ async function fail(store: AlarmStore, claimed: Claim, at = NOW): Promise<void> 
 }
 
 export function boundsContract(open: OpenStore): void {
-  describe('what an owner may store', () => {
-    test('alarms of any status count, until they are forgotten; a repeated request finds its alarm all the same', async (t) => {
+  describe("an owner's limits", () => {
+    test('alarms of any status count until they are deleted; a repeated request still finds its alarm', async (t) => {
       const { store } = await openFor(t, open);
       const limits = { ...NO_LIMIT, maxStored: 2 };
       const first = await createDue(store, NOW, { idempotencyKey: 'k' });
@@ -59,7 +59,7 @@ export function boundsContract(open: OpenStore): void {
       assert.deepEqual(await store.create(alarmDue(NOW), limits), refused);
     });
 
-    test('so do bytes, those that an edit adds too', async (t) => {
+    test('bytes count too, also bytes that an edit adds', async (t) => {
       const { store } = await openFor(t, open);
       const { alarm } = await createDue(store, NOW, { wakeMessage: 'ü'.repeat(500) });
       const maxBytes = storedBytes(alarm) + 100;
@@ -74,7 +74,7 @@ export function boundsContract(open: OpenStore): void {
       assert.equal((await store.usage()).bytes, storedBytes({ ...alarm, wakeMessage: 'x' }));
     });
 
-    test('of many creates at once as many are stored as there is room for', async (t) => {
+    test('of many simultaneous creates as many are stored as the limit allows', async (t) => {
       const { store } = await openFor(t, open);
       const limits = { ...NO_LIMIT, maxStored: 5 };
       const results = await Promise.all(Array.from({ length: 12 }, () => store.create(alarmDue(NOW), limits)));
@@ -82,7 +82,7 @@ export function boundsContract(open: OpenStore): void {
       assert.equal((await store.usage()).alarms, 5);
     });
 
-    test('an alarm that is redriven counts against the active ones', async (t) => {
+    test('a redriven alarm counts against the active ones', async (t) => {
       const { store } = await openFor(t, open);
       const failed = await createClaimed(store);
       await fail(store, failed);
@@ -94,7 +94,7 @@ export function boundsContract(open: OpenStore): void {
       assert.equal((await redrive(2))?.alarm.status, 'active');
     });
 
-    test('triggers that wait count over all alarms of the owner', async (t) => {
+    test('pending triggers count over all alarms of the owner', async (t) => {
       const { store } = await openFor(t, open);
       const alarms = [await createDue(store, NOW + DAY_MS), await createDue(store, NOW + DAY_MS)];
       const trigger = (n: number) =>
@@ -108,11 +108,11 @@ export function boundsContract(open: OpenStore): void {
         { key: keyOf(first!), attempt: attemptOf(first!), settle: (state) => settleDelivered(state, fireId, NOW) },
       ]);
       const [second] = await claim(store, { limit: 1 });
-      assert.equal(second, undefined, 'both had been claimed');
+      assert.equal(second, undefined, 'both should have been claimed');
       await trigger(0);
     });
 
-    test('first keys are bounded by the hour and in all; known owners and operators are not', async (t) => {
+    test('first keys are limited per hour and in total; known owners and operators are not', async (t) => {
       const { store } = await openFor(t, open);
       const pin = (owner: string, enrolledAt: number, keysInAll = 100) =>
         store.pinFirstKey(agentKey({ owner, enrolledAt }), { perHour: 2, keysInAll });
@@ -128,12 +128,12 @@ export function boundsContract(open: OpenStore): void {
     });
   });
 
-  describe('forgetting alarms that ended', () => {
-    test('takes those that were fired, failed or cancelled before, with ledger, receipts and key, and no other', async (t) => {
+  describe('deleting ended alarms', () => {
+    test('deletes earlier fired, failed or cancelled ones, with ledger, turn reports and key, and no other', async (t) => {
       const { store } = await openFor(t, open);
       const old = NOW - 2 * DAY_MS;
       const before = NOW - DAY_MS;
-      // Each was set long ago; what counts is when it ended.
+      // Each was set long ago; the end counts.
       const change = { createdAt: old, updatedAt: old, fireAt: old };
       const make = async (owner: string, key: string) => {
         await createDue(store, old, { ...change, owner, idempotencyKey: key });
@@ -156,8 +156,8 @@ export function boundsContract(open: OpenStore): void {
       await store.recordTurnReports({ ...at, reports: [report as never], recordedAt: old });
       const failed = await make(BOB, 'failed');
       await fail(store, failed, old);
-      const gone = await createDue(store, NOW, { ...change, fireAt: NOW + 9999 * DAY_MS });
-      await store.update(ADA, gone.alarm.id, (state) => cancelAlarm(state, old));
+      const deleted = await createDue(store, NOW, { ...change, fireAt: NOW + 9999 * DAY_MS });
+      await store.update(ADA, deleted.alarm.id, (state) => cancelAlarm(state, old));
       const late = await make(ADA, 'late');
       await fail(store, late, NOW);
       const active = await createDue(store, NOW, change);
@@ -167,7 +167,7 @@ export function boundsContract(open: OpenStore): void {
       assert.equal(await store.pruneAlarms({ before, limit: 2 }), 2);
       assert.equal(await store.pruneAlarms({ before, limit: 2 }), 1);
       assert.equal(await store.pruneAlarms({ before, limit: 2 }), 0);
-      for (const { alarm } of [fired, failed, gone]) {
+      for (const { alarm } of [fired, failed, deleted]) {
         assert.equal(await store.get(alarm.owner, alarm.id), undefined);
         assert.deepEqual(await store.attempts(alarm.owner, alarm.id, { limit: 9 }), []);
       }

@@ -1,4 +1,4 @@
-/** The contract on a Citus cluster with two workers, its tables handed over by `spread`. */
+/** The contract on a Citus cluster with two workers, its tables distributed by `spread`. */
 import assert from 'node:assert/strict';
 import { after, before, type TestContext, test } from 'node:test';
 import pg from 'pg';
@@ -71,7 +71,7 @@ async function openUnderTest(): Promise<StoreUnderTest> {
 if (missing === undefined) describeStore('Citus', openUnderTest);
 else test('the alarm store on Citus', { skip: missing }, () => {});
 
-/** What every statement about alarms that ring comes down to. */
+/** The condition that every statement about due alarms contains. */
 const HOT = [
   'claim',
   'next_due',

@@ -19,7 +19,7 @@ import {
   paused,
   triggered,
 } from './fixtures.ts';
-import { type OpenStore, openFor, openTeam, together } from './store-under-test.ts';
+import { type OpenStore, openFor, openInstances, together } from './store-under-test.ts';
 
 const dueOf = (claims: readonly Claim[]) => claims.map(({ occurrence }) => occurrence.dueAt);
 const ownersOf = (claims: readonly Claim[]) => claims.map(({ alarm }) => alarm.owner);
@@ -27,7 +27,7 @@ const range = (count: number) => Array.from({ length: count }, (_, index) => ind
 
 export function claimContract(open: OpenStore): void {
   describe('claim', () => {
-    test('takes what is due, with its alarm, and leases it', async (t) => {
+    test('takes due occurrences with their alarms, and leases them', async (t) => {
       const { store } = await openFor(t, open);
       const { alarm, occurrences } = await createDue(store, NOW - 3, { payload: '{"n":1.0}', wakeMessage: 'NUL \0 ' });
       const leased = { ...occurrences[0]!, attempt: 1, fence: 1, leaseUntil: NOW + LEASE_MS, claimedAt: NOW };
@@ -35,7 +35,7 @@ export function claimContract(open: OpenStore): void {
       assert.deepEqual(await store.get(ADA, alarm.id), { alarm, occurrences: [leased] });
     });
 
-    test('takes what is due at this very millisecond, and nothing that is due later', async (t) => {
+    test('takes occurrences that are due at this very millisecond, and none that is due later', async (t) => {
       const { store } = await openFor(t, open);
       for (const due of [NOW + 1, NOW, NOW - 1]) await createDue(store, due);
       assert.deepEqual(dueOf(await claim(store)), [NOW - 1, NOW]);
@@ -54,7 +54,7 @@ export function claimContract(open: OpenStore): void {
       assert.deepEqual(dueOf(await claim(store, { limit: 100 })), order.slice(11));
     });
 
-    test('takes all that an alarm owes, each occurrence on its own', async (t) => {
+    test('takes all due occurrences of an alarm, each separately', async (t) => {
       const { store } = await openFor(t, open);
       const { alarm } = await createDue(store, NOW - 2);
       await store.update(ADA, alarm.id, triggered(NOW - 1));
@@ -75,7 +75,7 @@ export function claimContract(open: OpenStore): void {
       assert.deepEqual(dueOf(await claim(store)), [NOW]);
     });
 
-    test('finds nothing that is parked or cancelled', async (t) => {
+    test('finds no parked or cancelled occurrence', async (t) => {
       const { store } = await openFor(t, open);
       const first = await createDue(store, NOW);
       const second = await createDue(store, NOW);
@@ -84,7 +84,7 @@ export function claimContract(open: OpenStore): void {
       assert.deepEqual(await claim(store, { now: NOW + 1_000_000 }), []);
     });
 
-    test('takes nothing when there is no room', async (t) => {
+    test('takes nothing when the limit is zero', async (t) => {
       const { store } = await openFor(t, open);
       await createDue(store, NOW);
       assert.deepEqual(await claim(store, { limit: 0 }), []);
@@ -93,7 +93,7 @@ export function claimContract(open: OpenStore): void {
       assert.deepEqual(await claim(store, { perOwner: 2, inFlight: new Map([[ADA, 3]]) }), []);
     });
 
-    test('takes no more of one owner than there are places, those in flight counted', async (t) => {
+    test('takes at most the per-owner limit of one owner, occurrences in flight included', async (t) => {
       const { store } = await openFor(t, open);
       for (const n of range(6)) await createDue(store, NOW - 100 + n);
       for (const n of range(3)) await createDue(store, NOW - 50 + n, { owner: BOB });
@@ -101,7 +101,7 @@ export function claimContract(open: OpenStore): void {
       assert.deepEqual(dueOf(claims), [NOW - 100, NOW - 99, NOW - 98, NOW - 50, NOW - 49, NOW - 48]);
     });
 
-    test("one owner's backlog never hides what others are owed", async (t) => {
+    test("one owner's backlog never hides the due occurrences of others", async (t) => {
       const underTest = await openFor(t, open);
       const { store } = underTest;
       await Promise.all(range(1500).map((n) => create(store, alarmDue(NOW - 100_000 + n))));
@@ -117,7 +117,7 @@ export function claimContract(open: OpenStore): void {
     });
 
     test('never gives one occurrence to two callers', async (t) => {
-      const { store, pick } = await openTeam(t, open);
+      const { store, pick } = await openInstances(t, open);
       await Promise.all(range(200).map((n) => createDue(store, NOW - n, { owner: `owner-${n % 20}` })));
       const batches = await Promise.all(range(20).map((n) => claim(pick(n), { limit: 15 })));
       let rest = await claim(store);
@@ -128,7 +128,7 @@ export function claimContract(open: OpenStore): void {
       assert.deepEqual(rest, []);
     });
 
-    test('does not touch a lease that has not run out', async (t) => {
+    test('does not touch a lease that has not expired', async (t) => {
       const { store } = await openFor(t, open);
       const { occurrence } = await createClaimed(store);
       assert.deepEqual(await claim(store, { now: NOW + LEASE_MS - 1 }), []);
@@ -138,7 +138,7 @@ export function claimContract(open: OpenStore): void {
 }
 
 export function expiredLeaseContract(open: OpenStore): void {
-  describe('a lease that ran out', () => {
+  describe('an expired lease', () => {
     test('is ended by a claim: the attempt is unknown, counts as failed, and is tried again at once', async (t) => {
       const { store } = await openFor(t, open);
       const { alarm, occurrence } = await createClaimed(store);
@@ -194,7 +194,7 @@ export function expiredLeaseContract(open: OpenStore): void {
       assert.deepEqual(await store.complete([delivered(second)]), ['applied']);
     });
 
-    test('leaves its holder with nothing to complete when nobody else has claimed it yet', async (t) => {
+    test('leaves its holder with nothing to complete even before another claim', async (t) => {
       const { store } = await openFor(t, open);
       const first = await createClaimed(store);
       await claim(store, { now: NOW + LEASE_MS, limit: 0 });
@@ -202,27 +202,27 @@ export function expiredLeaseContract(open: OpenStore): void {
       assert.deepEqual(await store.complete([delivered(first)]), ['lost_lease']);
     });
 
-    test('is ended on what was parked meanwhile', async (t) => {
+    test('is ended on an occurrence that was parked meanwhile', async (t) => {
       const { store } = await openFor(t, open);
-      const held = await createClaimed(store, { owner: ADA });
+      const leasedAlarm = await createClaimed(store, { owner: ADA });
       const dropped = await createClaimed(store, { owner: BOB });
-      await store.update(ADA, held.alarm.id, paused);
+      await store.update(ADA, leasedAlarm.alarm.id, paused);
       await store.update(BOB, dropped.alarm.id, cancelled);
       assert.deepEqual(await claim(store, { now: NOW + LEASE_MS }), []);
 
-      const kept = await everythingOf(store, ADA, held.alarm.id);
+      const kept = await everythingOf(store, ADA, leasedAlarm.alarm.id);
       assert.deepEqual(kept.state?.occurrences, [
-        { ...held.occurrence, dueAt: null, leaseUntil: null, claimedAt: null },
+        { ...leasedAlarm.occurrence, dueAt: null, leaseUntil: null, claimedAt: null },
       ]);
       assert.equal(kept.state?.alarm.status, 'paused');
       assert.equal(kept.attempts[0]?.outcome, 'unknown');
-      const gone = await everythingOf(store, BOB, dropped.alarm.id);
-      assert.deepEqual(gone.state?.occurrences, []);
-      assert.equal(gone.state?.alarm.status, 'cancelled');
-      assert.equal(gone.attempts[0]?.outcome, 'unknown');
+      const cancelledState = await everythingOf(store, BOB, dropped.alarm.id);
+      assert.deepEqual(cancelledState.state?.occurrences, []);
+      assert.equal(cancelledState.state?.alarm.status, 'cancelled');
+      assert.equal(cancelledState.attempts[0]?.outcome, 'unknown');
     });
 
-    test('gives an alarm up that has used up its failures', async (t) => {
+    test('fails an alarm that has used up its failures', async (t) => {
       const { store } = await openFor(t, open);
       const { alarm } = await createClaimed(store, { maxFailures: 2 });
       assert.equal((await claim(store, { now: NOW + LEASE_MS })).length, 1);
@@ -244,7 +244,7 @@ export function expiredLeaseContract(open: OpenStore): void {
       assert.deepEqual(kept, second?.occurrence);
     });
 
-    test('many at once are all ended by one claim', async (t) => {
+    test('many expired leases are all ended by one claim', async (t) => {
       const underTest = await openFor(t, open);
       const { store } = underTest;
       const owners = together(underTest, 3);
@@ -266,7 +266,7 @@ export function expiredLeaseContract(open: OpenStore): void {
       );
     });
 
-    test('a retry that was put off is claimed when it is due, and not before', async (t) => {
+    test('a deferred retry is claimed when it is due, and not before', async (t) => {
       const { store } = await openFor(t, open);
       const claimed = await createClaimed(store);
       const { fireId } = claimed.occurrence;

@@ -23,7 +23,7 @@ import {
   triggered,
   withCode,
 } from './fixtures.ts';
-import { type OpenStore, openFor, openTeam } from './store-under-test.ts';
+import { type OpenStore, openFor, openInstances } from './store-under-test.ts';
 
 const never: Transition = () => assert.fail('settle was called');
 
@@ -47,7 +47,7 @@ export function completeContract(open: OpenStore): void {
       assert.deepEqual(await everythingOf(await reopen(), ADA, alarm.id), after);
     });
 
-    test('leaves an occurrence that is to be tried again, its fence and attempts counted on', async (t) => {
+    test('keeps an occurrence for a retry, and counts its fence and attempts on', async (t) => {
       const { store } = await openFor(t, open);
       const claimed = await createClaimed(store);
       const { fireId } = claimed.occurrence;
@@ -59,33 +59,33 @@ export function completeContract(open: OpenStore): void {
       assert.deepEqual(attempts, []);
     });
 
-    test('keeps one that is held back with its reason, through the next claim, and its attempt taken back', async (t) => {
+    test('keeps a deferred occurrence with its reason, through the next claim, and takes its attempt back', async (t) => {
       const { store, reopen } = await openFor(t, open);
       const claimed = await createClaimed(store, { urgent: true });
       const { fireId } = claimed.occurrence;
-      const hold = { until: NOW + 500, dueAt: NOW + 5, reason: 'held back: "quiet hours" \\ until 07:00 {Европа}' };
-      const held = {
+      const deferral = { until: NOW + 500, dueAt: NOW + 5, reason: 'held back: "quiet hours" \\ until 07:00 {Европа}' };
+      const deferred = {
         ...claimed.occurrence,
         attempt: 0,
         dueAt: NOW + 5,
-        heldReason: hold.reason,
+        heldReason: deferral.reason,
         heldUntil: NOW + 500,
         leaseUntil: null,
         claimedAt: null,
       };
       const settle: Transition = (state) => settleDeferred(state, fireId, hold);
       assert.deepEqual(await store.complete([{ key: keyOf(claimed), attempt: null, settle }]), ['applied']);
-      const after = { state: { alarm: claimed.alarm, occurrences: [held] }, attempts: [] };
+      const after = { state: { alarm: claimed.alarm, occurrences: [deferred] }, attempts: [] };
       assert.deepEqual(await everythingOf(store, ADA, claimed.alarm.id), after);
       const again = await reopen();
       assert.deepEqual(await everythingOf(again, ADA, claimed.alarm.id), after);
       assert.deepEqual(await claim(again, { now: NOW + 4 }), []);
       const now = NOW + 5;
-      const expected = { ...held, attempt: 1, fence: 2, leaseUntil: now + LEASE_MS, claimedAt: now };
+      const expected = { ...deferred, attempt: 1, fence: 2, leaseUntil: now + LEASE_MS, claimedAt: now };
       assert.deepEqual(await claim(again, { now }), [{ alarm: claimed.alarm, occurrence: expected }]);
     });
 
-    test('lets a series go on', async (t) => {
+    test('continues a series', async (t) => {
       const { store } = await openFor(t, open);
       const claimed = await createClaimed(store, { kind: 'cron', cronExpr: '@hourly' });
       const next = occurrenceOf(claimed.alarm, NOW + 3_600_000);
@@ -98,7 +98,7 @@ export function completeContract(open: OpenStore): void {
       assert.equal((await claim(store, { now: NOW + 3_600_000 })).length, 1);
     });
 
-    test('changes nothing for a fence that is not the present one', async (t) => {
+    test('changes nothing for a stale fence', async (t) => {
       const { store } = await openFor(t, open);
       const claimed = await createClaimed(store);
       const before = await everythingOf(store, ADA, claimed.alarm.id);
@@ -126,8 +126,8 @@ export function completeContract(open: OpenStore): void {
       assert.equal(attempts.length, 1);
     });
 
-    test('of the same outcome many times at once one is applied', async (t) => {
-      const { store, pick } = await openTeam(t, open);
+    test('of the same outcome, submitted many times at once, one is applied', async (t) => {
+      const { store, pick } = await openInstances(t, open);
       const claimed = await createClaimed(store);
       const results = await Promise.all(Array.from({ length: 20 }, (_, n) => pick(n).complete([delivered(claimed)])));
       assert.equal(results.flat().filter((result) => result === 'applied').length, 1);
@@ -136,7 +136,7 @@ export function completeContract(open: OpenStore): void {
       assert.equal(attempts.length, 1);
     });
 
-    test('takes an outcome after the lease ran out, as long as no claim has ended it', async (t) => {
+    test('accepts an outcome after the lease expired, as long as no claim has ended it', async (t) => {
       const { store } = await openFor(t, open);
       const claimed = await createClaimed(store);
       assert.deepEqual(await store.complete([delivered(claimed)]), ['applied']);
@@ -144,7 +144,7 @@ export function completeContract(open: OpenStore): void {
       assert.equal((await store.attempts(ADA, claimed.alarm.id, { limit: 9 })).length, 1);
     });
 
-    test('settles the alarm as it is by then: edited, paused, cancelled', async (t) => {
+    test('settles the alarm in its current state: edited, paused, cancelled', async (t) => {
       const { store } = await openFor(t, open);
       const changes = [edited({ label: 'new', payload: '2.0' }), paused, cancelled];
       for (const change of changes) {
@@ -164,7 +164,7 @@ export function completeContract(open: OpenStore): void {
       }
     });
 
-    test('loses to an update that let the occurrence go', async (t) => {
+    test('loses to an update that removed the occurrence', async (t) => {
       const { store } = await openFor(t, open);
       const claimed = await createClaimed(store);
       await store.update(ADA, claimed.alarm.id, ({ alarm }) => ({ alarm, occurrences: [] }));
@@ -177,7 +177,7 @@ export function completeContract(open: OpenStore): void {
       );
     });
 
-    test('applies each of a batch on its own merits, and answers in its order', async (t) => {
+    test('applies each of a batch separately, and answers in its order', async (t) => {
       const { store } = await openFor(t, open);
       const alarms = [];
       for (const owner of [ADA, BOB, ADA, BOB]) alarms.push(await createDue(store, NOW, { owner }));
@@ -205,12 +205,12 @@ export function completeContract(open: OpenStore): void {
       assert.deepEqual(state?.occurrences, []);
     });
 
-    test('keeps nothing of a batch in which one cannot be settled', async (t) => {
+    test('stores nothing of a batch with one occurrence that cannot be settled', async (t) => {
       const { store } = await openFor(t, open);
       await createDue(store, NOW);
       await createDue(store, NOW);
       const claims = await claim(store);
-      const failure = new Error('no way to settle this');
+      const failure = new Error('this cannot be settled');
       const batch = claims.map(delivered);
       batch[1] = {
         ...batch[1]!,
@@ -227,7 +227,7 @@ export function completeContract(open: OpenStore): void {
       assert.deepEqual(await store.complete(claims.map(delivered)), ['applied', 'applied']);
     });
 
-    test('refuses to record an attempt at another occurrence than the one that is settled', async (t) => {
+    test('refuses an attempt at another occurrence than the settled one', async (t) => {
       const { store } = await openFor(t, open);
       const mine = await createClaimed(store);
       const theirs = await createClaimed(store, { owner: BOB });

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { AlarmStatus } from '../../../src/wire/alarm.ts';
 import { ADA, alarmDue, BOB, create, createDue, edited, NO_LIMIT, NOW, occurrenceOf, withCode } from './fixtures.ts';
-import { type OpenStore, openFor, openTeam } from './store-under-test.ts';
+import { type OpenStore, openFor, openInstances } from './store-under-test.ts';
 import { PAYLOADS, TEXTS } from './texts.ts';
 
 const every = (count: number) => Array.from({ length: count }, (_, index) => index);
 
 export function createContract(open: OpenStore): void {
   describe('create', () => {
-    test('keeps every member of the alarm and of its occurrence', async (t) => {
+    test('stores every member of the alarm and of its occurrence', async (t) => {
       const { store, reopen } = await openFor(t, open);
       const { alarm } = alarmDue(NOW + 5, {
         kind: 'cron',
@@ -49,7 +49,7 @@ export function createContract(open: OpenStore): void {
       assert.deepEqual(await (await reopen()).get(ADA, alarm.id), state);
     });
 
-    test('keeps what is absent absent', async (t) => {
+    test('keeps absent members absent', async (t) => {
       const { store } = await openFor(t, open);
       const entry = alarmDue(NOW);
       await create(store, entry);
@@ -65,7 +65,7 @@ export function createContract(open: OpenStore): void {
       }
     });
 
-    test('keeps the payload as the source text that it was', async (t) => {
+    test('keeps the payload as its source text', async (t) => {
       const { store, reopen } = await openFor(t, open);
       const states = await Promise.all(PAYLOADS.map((payload) => createDue(store, NOW, { payload })));
       const again = await reopen();
@@ -83,7 +83,7 @@ export function createContract(open: OpenStore): void {
       assert.equal(kept?.occurrences[0]?.dueAt, last);
     });
 
-    test('refuses an id that the owner has already, and leaves the first alarm as it was', async (t) => {
+    test('refuses an id that the owner has already, and leaves the first alarm unchanged', async (t) => {
       const { store } = await openFor(t, open);
       const first = await createDue(store, NOW);
       const second = alarmDue(NOW + 1, { id: first.alarm.id, label: 'another' });
@@ -111,7 +111,7 @@ export function createContract(open: OpenStore): void {
       assert.equal((await store.create(alarmDue(NOW), { maxActive: 3 })).result, 'created');
     });
 
-    test('has room again when an alarm has come to its end', async (t) => {
+    test('accepts a new alarm when another has ended', async (t) => {
       const { store } = await openFor(t, open);
       const { alarm } = await createDue(store, NOW);
       await store.update(ADA, alarm.id, edited({ status: 'paused' }));
@@ -122,8 +122,8 @@ export function createContract(open: OpenStore): void {
       assert.equal((await store.create(alarmDue(NOW), { maxActive: 2 })).result, 'too_many');
     });
 
-    test('of many creates at once no more than the limit are stored', async (t) => {
-      const { store, pick } = await openTeam(t, open);
+    test('of many simultaneous creates no more than the limit are stored', async (t) => {
+      const { store, pick } = await openInstances(t, open);
       const results = await Promise.all(every(40).map((n) => pick(n).create(alarmDue(NOW), { maxActive: 10 })));
       assert.equal(results.filter(({ result }) => result === 'created').length, 10);
       assert.equal((await store.list(ADA, { limit: 100 })).length, 10);
@@ -131,7 +131,7 @@ export function createContract(open: OpenStore): void {
   });
 
   describe('idempotency keys', () => {
-    test('a key that is held gives back the alarm that holds it, and stores nothing', async (t) => {
+    test('a used key returns its alarm, and stores nothing', async (t) => {
       const { store } = await openFor(t, open);
       const first = await createDue(store, NOW, { idempotencyKey: 'k', payload: '1.0' });
       const second = alarmDue(NOW + 1, { idempotencyKey: 'k', label: 'another' });
@@ -140,14 +140,14 @@ export function createContract(open: OpenStore): void {
       assert.deepEqual(await store.findByKey(ADA, 'k'), first);
     });
 
-    test('a repeated request finds its alarm even where the limit is reached', async (t) => {
+    test('a repeated request finds its alarm even at the limit', async (t) => {
       const { store } = await openFor(t, open);
       await createDue(store, NOW, { idempotencyKey: 'k' });
       const repeated = await store.create(alarmDue(NOW, { idempotencyKey: 'k' }), { maxActive: 1 });
       assert.equal(repeated.result, 'key_taken');
     });
 
-    test('a cancelled alarm lets go of its key, one that has fired or failed or is paused keeps it', async (t) => {
+    test('a cancelled alarm releases its key; a fired, failed or paused one keeps it', async (t) => {
       const { store } = await openFor(t, open);
       for (const status of ['active', 'paused', 'fired', 'failed'] as const) {
         const { alarm } = await createDue(store, NOW, { idempotencyKey: status });
@@ -176,8 +176,8 @@ export function createContract(open: OpenStore): void {
       await createDue(store, NOW, { owner: BOB, idempotencyKey: 'key' });
     });
 
-    test('of many creates at once with one key exactly one is stored', async (t) => {
-      const { store, pick } = await openTeam(t, open);
+    test('of many simultaneous creates with one key exactly one is stored', async (t) => {
+      const { store, pick } = await openInstances(t, open);
       const results = await Promise.all(
         every(50).map((n) => pick(n).create(alarmDue(NOW, { idempotencyKey: 'k' }), NO_LIMIT)),
       );

@@ -21,7 +21,7 @@ import { type OpenStore, openFor } from './store-under-test.ts';
 
 export function durabilityContract(open: OpenStore): void {
   describe('after a restart', () => {
-    test('all is as it was: alarms, what they owe, leases, ledger, keys, what is due next', async (t) => {
+    test('all data is unchanged: alarms, due occurrences, leases, ledger, keys, next due time', async (t) => {
       const { store, reopen } = await openFor(t, open);
       for (const n of [1, 2, 3, 4]) await createDue(store, NOW - n, { idempotencyKey: `k${n}`, payload: `${n}.0` });
       const [first, second, third] = await claim(store, { limit: 3 });
@@ -33,13 +33,13 @@ export function durabilityContract(open: OpenStore): void {
       await store.update(ADA, third.alarm.id, triggered(NOW + 1));
       await store.update(ADA, third.alarm.id, edited({ wakeMessage: 'other words' }));
       await store.enrollKey(agentKey());
-      const nobody: ReadonlySet<string> = new Set();
+      const none: ReadonlySet<string> = new Set();
 
       const before = {
         list: await store.list(ADA, { limit: 100 }),
         ledgers: await Promise.all([first, second].map(({ alarm }) => everythingOf(store, ADA, alarm.id))),
         keys: await store.keysOf(ADA),
-        due: await store.nextDueAt(nobody),
+        due: await store.nextDueAt(none),
       };
       const restarted = await reopen();
       assert.deepEqual(
@@ -47,7 +47,7 @@ export function durabilityContract(open: OpenStore): void {
           list: await restarted.list(ADA, { limit: 100 }),
           ledgers: await Promise.all([first, second].map(({ alarm }) => everythingOf(restarted, ADA, alarm.id))),
           keys: await restarted.keysOf(ADA),
-          due: await restarted.nextDueAt(nobody),
+          due: await restarted.nextDueAt(none),
         },
         before,
       );
@@ -55,14 +55,14 @@ export function durabilityContract(open: OpenStore): void {
       assert.equal(repeated.result, 'key_taken');
     });
 
-    test('a lease from before still holds, and its holder can still complete', async (t) => {
+    test('an earlier lease is still valid, and its holder can still complete', async (t) => {
       const { store, reopen } = await openFor(t, open);
       await createDue(store, NOW);
-      const [held] = await claim(store);
-      assert.ok(held);
+      const [leased] = await claim(store);
+      assert.ok(leased);
       const restarted = await reopen();
       assert.deepEqual(await claim(restarted, { now: NOW + LEASE_MS - 1 }), []);
-      assert.deepEqual(await restarted.complete([delivered(held)]), ['applied']);
+      assert.deepEqual(await restarted.complete([delivered(leased)]), ['applied']);
     });
   });
 

@@ -1,4 +1,4 @@
-/** Creates alarms until the disk refuses one, and prints what came of it as JSON. */
+/** Creates alarms until the disk refuses one, and prints the outcome as JSON. */
 
 import { openSqliteStore } from '../../../src/chronos/store/sqlite/store.ts';
 import { systemClock } from '../../../src/kit/clock/clock.ts';
@@ -22,7 +22,7 @@ while (code === undefined) {
     code = codeOf(error);
   }
 }
-// What a create found no room for may still take a few single pages.
+// After a refused create, a few single pages may still fit.
 let pinged: string | undefined;
 while (pinged === undefined) pinged = await store.ping().then(() => undefined, codeOf);
 const readable = (await store.list(ADA, { limit: 1000 })).length;

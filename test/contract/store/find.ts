@@ -7,7 +7,7 @@ import { type OpenStore, openFor } from './store-under-test.ts';
 
 const MINUTE = 60_000;
 
-/** Everything that is upcoming, by pages. */
+/** All upcoming alarms, by pages. */
 async function allUpcoming(store: AlarmStore, request: Omit<UpcomingRequest, 'after' | 'limit'>, limit: number) {
   const found = [];
   for (let after: UpcomingRequest['after']; ; ) {
@@ -23,21 +23,21 @@ export function findContract(open: OpenStore): void {
   describe('search', () => {
     const ids = (found: { alarm: { id: string } }[]) => found.map(({ alarm }) => alarm.id);
 
-    test('finds a text in the label and in the words, newest first, A to Z without their case', async (t) => {
+    test('finds a text in the label and in the message, newest first, A to Z case-insensitively', async (t) => {
       const { store } = await openFor(t, open);
       const label = await createDue(store, NOW, { label: 'The BACKUP of Monday', wakeMessage: 'look' });
-      const words = await createDue(store, NOW, { label: '', wakeMessage: 'Did the backup run?\nÄpfel' });
+      const byMessage = await createDue(store, NOW, { label: '', wakeMessage: 'Did the backup run?\nÄpfel' });
       await createDue(store, NOW, { label: 'plants', wakeMessage: 'water them' });
       await createDue(store, NOW, { owner: BOB, label: 'backup' });
-      const look = (text: string) => store.search(ADA, { text, limit: 10 });
-      assert.deepEqual(await look('Backup'), { found: [words, label], reached: undefined });
-      assert.deepEqual(ids((await look('Äpfel')).found), [words.alarm.id]);
-      assert.deepEqual(ids((await look('äpfel')).found), []);
-      for (const nothing of ['%', '\\', '303', '_', '.*']) assert.deepEqual(ids((await look(nothing)).found), []);
+      const search = (text: string) => store.search(ADA, { text, limit: 10 });
+      assert.deepEqual(await search('Backup'), { found: [byMessage, label], reached: undefined });
+      assert.deepEqual(ids((await search('Äpfel')).found), [byMessage.alarm.id]);
+      assert.deepEqual(ids((await search('äpfel')).found), []);
+      for (const nothing of ['%', '\\', '303', '_', '.*']) assert.deepEqual(ids((await search(nothing)).found), []);
       assert.deepEqual(await store.search(BOB, { text: 'Monday', limit: 10 }), { found: [], reached: undefined });
     });
 
-    test('keeps to status and kind, and goes on where a page ended', async (t) => {
+    test('respects status and kind, and continues where a page ended', async (t) => {
       const { store } = await openFor(t, open);
       const made: AlarmState[] = [];
       for (let n = 0; n < 6; n++)
@@ -51,20 +51,20 @@ export function findContract(open: OpenStore): void {
       assert.deepEqual(ids((await store.search(ADA, { text: 'tea', kind: 'cron', limit: 9 })).found), []);
     });
 
-    test('looks at so many alarms at once and no more', async (t) => {
+    test('examines a limited number of alarms per call', async (t) => {
       const { store } = await openFor(t, open);
       const { alarm } = await createDue(store, NOW, { label: 'the needle' });
-      const hay = Array.from({ length: SEARCH_STEP + 1 }, () => alarmDue(NOW, { label: 'hay' }));
-      await Promise.all(hay.map((one) => store.create(one, NO_LIMIT)));
+      const others = Array.from({ length: SEARCH_STEP + 1 }, () => alarmDue(NOW, { label: 'hay' }));
+      await Promise.all(others.map((one) => store.create(one, NO_LIMIT)));
       const first = await store.search(ADA, { text: 'needle', limit: 5 });
-      assert.deepEqual(first, { found: [], reached: hay[1]!.alarm.id });
+      assert.deepEqual(first, { found: [], reached: others[1]!.alarm.id });
       const next = await store.search(ADA, { text: 'needle', limit: 5, before: first.reached! });
       assert.deepEqual([ids(next.found), next.reached], [[alarm.id], undefined]);
     });
   });
 
   describe('upcoming', () => {
-    test('gives active alarms by when they are due, in pages of any size, and none twice', async (t) => {
+    test('returns active alarms by due time, in pages of any size, and none twice', async (t) => {
       const { store } = await openFor(t, open);
       const made: AlarmState[] = [];
       for (const minutes of [9, 3, 3, 7, 1, 3, 5]) made.push(await createDue(store, NOW + minutes * MINUTE));
@@ -75,7 +75,7 @@ export function findContract(open: OpenStore): void {
       assert.deepEqual(await allUpcoming(store, { until: NOW + 5 * MINUTE }, 2), inOrder.slice(0, 5));
     });
 
-    test('counts the schedule alone, and what is being delivered as well', async (t) => {
+    test('counts the schedule alone, and occurrences in delivery as well', async (t) => {
       const { store } = await openFor(t, open);
       const later = await createDue(store, NOW + 9 * MINUTE);
       await store.update(ADA, later.alarm.id, triggered(NOW));

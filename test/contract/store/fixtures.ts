@@ -14,7 +14,7 @@ import type {
 import { ReveilleError } from '../../../src/wire/errors.ts';
 import { fireIdOf } from '../../../src/wire/fire-id.ts';
 
-/** The tests' present, epoch milliseconds: past 2³¹, as all instants are. */
+/** The tests' present, epoch milliseconds: above 2³¹, as all instants are. */
 export const NOW = Date.UTC(2027, 2, 4, 5, 6, 7, 89);
 export const LEASE_MS = 15_000;
 
@@ -22,7 +22,7 @@ export const ADA = '7f000000-0000-4000-8000-00000000ada0';
 export const BOB = '7f000000-0000-4000-8000-00000000b0b0';
 
 export const NO_LIMIT = { maxActive: 1_000_000 };
-/** What the store's alarms are drafted under; none of it is looked at here. */
+/** The draft settings of the store's alarms; this test reads none of them. */
 const DRAFT_LIMITS: DefinitionLimits = { minIntervalSeconds: 10, maxFailures: 100 };
 
 let made = 0;
@@ -63,7 +63,7 @@ export function alarmDue(at: number, change: Partial<Alarm> = {}): NewAlarm {
   return { alarm, occurrence: occurrenceOf(alarm, at) };
 }
 
-/** Creates an alarm and gives back what was stored. */
+/** Creates an alarm and returns the stored one. */
 export async function create(store: AlarmStore, entry: NewAlarm): Promise<AlarmState> {
   const created = await store.create(entry, NO_LIMIT);
   assert.equal(created.result, 'created');
@@ -75,7 +75,7 @@ export function createDue(store: AlarmStore, at: number, change: Partial<Alarm> 
   return create(store, alarmDue(at, change));
 }
 
-/** Claims with generous bounds, unless told otherwise. */
+/** Claims with generous bounds by default. */
 export function claim(store: AlarmStore, request: Partial<ClaimRequest> = {}): Promise<Claim[]> {
   const now = request.now ?? NOW;
   return store.claim({ now, limit: 1000, perOwner: 1000, inFlight: new Map(), leaseUntil: now + LEASE_MS, ...request });
@@ -86,7 +86,7 @@ export async function createClaimed(store: AlarmStore, change: Partial<Alarm> = 
   const { alarm } = await createDue(store, NOW, change);
   const claims = await claim(store);
   const mine = claims.find(({ alarm: { id } }) => id === alarm.id);
-  assert.ok(mine, 'what is due now can be claimed');
+  assert.ok(mine, 'a due occurrence can be claimed');
   return mine;
 }
 
@@ -113,7 +113,7 @@ export function attemptOf({ occurrence }: Claim, change: Partial<Attempt> = {}):
   };
 }
 
-/** The alarm has rung for good: the occurrence goes. */
+/** The alarm has fired for the last time: the occurrence is removed. */
 export function rung(fireId: string): Transition {
   return ({ alarm, occurrences }) => ({
     alarm: { ...alarm, status: 'fired', fireCount: alarm.fireCount + 1, lastFiredAt: NOW + 1 },
@@ -131,7 +131,7 @@ export function again(fireId: string, dueAt: number | null): Transition {
   });
 }
 
-/** The alarm is cancelled; an attempt under way runs to its end. */
+/** The alarm is cancelled; a running attempt continues to its end. */
 export const cancelled: Transition = ({ alarm, occurrences }) => ({
   alarm: { ...alarm, status: 'cancelled' },
   occurrences: occurrences
@@ -176,12 +176,12 @@ export function agentKey(change: Partial<AgentKey> = {}): AgentKey {
   };
 }
 
-/** A predicate for `assert.rejects`: one of our errors, with this code. */
+/** A predicate for `assert.rejects`: a ReveilleError with this code. */
 export function withCode(code: ReveilleError['code']) {
   return (thrown: unknown) => thrown instanceof ReveilleError && thrown.code === code;
 }
 
-/** All of an alarm that the store keeps, with its ledger. */
+/** All stored data of an alarm, with its ledger. */
 export async function everythingOf(store: AlarmStore, owner: string, alarmId: string) {
   return {
     state: await store.get(owner, alarmId),

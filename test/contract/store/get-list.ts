@@ -18,12 +18,12 @@ async function createAllSorts(store: AlarmStore) {
 
 export function getContract(open: OpenStore): void {
   describe('get', () => {
-    test('knows nothing of an alarm that does not exist', async (t) => {
+    test('returns nothing for an absent alarm', async (t) => {
       const { store } = await openFor(t, open);
       assert.equal(await store.get(ADA, newId()), undefined);
     });
 
-    test('gives all that the alarm owes, leases included', async (t) => {
+    test('returns all due occurrences of the alarm, leases included', async (t) => {
       const { store } = await openFor(t, open);
       const { alarm } = await createDue(store, NOW);
       await store.update(ADA, alarm.id, triggered(NOW + 1000));
@@ -40,7 +40,7 @@ export function getContract(open: OpenStore): void {
 
 export function listContract(open: OpenStore): void {
   describe('list', () => {
-    test('gives the newest first, whole and with what they owe', async (t) => {
+    test('returns the newest first, complete and with their occurrences', async (t) => {
       const { store } = await openFor(t, open);
       const states = [
         await createDue(store, NOW + 5),
@@ -67,9 +67,9 @@ export function listContract(open: OpenStore): void {
             .map(({ id }) => id)
             .reverse();
           const filter = { ...(status && { status }), ...(kind && { kind }) };
-          const got = await store.list(ADA, { ...filter, limit: 100 });
+          const listed = await store.list(ADA, { ...filter, limit: 100 });
           assert.deepEqual(
-            got.map(({ alarm }) => alarm.id),
+            listed.map(({ alarm }) => alarm.id),
             wanted,
             `${status} ${kind}`,
           );
@@ -77,7 +77,7 @@ export function listContract(open: OpenStore): void {
       }
     });
 
-    test('pages go through every alarm once, whatever the filter', async (t) => {
+    test('pages list every alarm once, with any filter', async (t) => {
       const { store } = await openFor(t, open);
       const alarms = await createAllSorts(store);
       for (const filter of [{}, { status: 'fired' }, { kind: 'cron' }, { status: 'active', kind: 'once' }] as const) {

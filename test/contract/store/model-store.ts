@@ -1,6 +1,6 @@
 /**
- * The store port in its simplest form: lists in memory, searched from end to end. It says by running what the contract
- * means; the random walk holds real stores against it.
+ * The store port in its simplest form: lists in memory with linear search. It defines the contract's meaning by
+ * execution; the random walk compares real stores with it.
  */
 import {
   type Alarm,
@@ -30,11 +30,11 @@ const byAge = (one: AgentKey, other: AgentKey) =>
 const byOwner = (one: { owner: string; publicKey: string }, other: { owner: string; publicKey: string }) =>
   one.owner === other.owner ? (one.publicKey < other.publicKey ? -1 : 1) : one.owner < other.owner ? -1 : 1;
 
-/** Letters of the Latin alphabet without their case, and no others. */
+/** Letters of the Latin alphabet, case-insensitively, and no others. */
 const folded = (text: string) => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
 
-type Place = { dueAt: number; alarmId: string };
-const byDue = (one: Place, other: Place) =>
+type DuePosition = { dueAt: number; alarmId: string };
+const byDue = (one: DuePosition, other: DuePosition) =>
   one.dueAt - other.dueAt || Number(one.alarmId > other.alarmId) - Number(one.alarmId < other.alarmId);
 
 const isOpen = ({ status }: Alarm) => status === 'active' || status === 'paused';
@@ -66,7 +66,7 @@ export function makeModelStore(): AlarmStore {
     return changed;
   }
 
-  /** Applies what a transition returned; attempts that nobody will record any more become unknown. */
+  /** Applies the result of a transition; attempts without any later outcome become unknown. */
   function apply(before: AlarmState, given: AlarmState, after: AlarmState): void {
     checkTransition(given, after);
     const kept = new Set(after.occurrences.map(({ fireId }) => fireId));
@@ -76,26 +76,26 @@ export function makeModelStore(): AlarmStore {
     put(before, after);
   }
 
-  function heldUnder(key: LeaseKey): Occurrence | undefined {
+  function leasedBy(key: LeaseKey): Occurrence | undefined {
     return find(key.owner, key.alarmId)?.occurrences.find(
       ({ fireId, fence, leaseUntil }) => fireId === key.fireId && fence === key.fence && leaseUntil !== null,
     );
   }
 
   function endLeases(now: number): void {
-    for (const held of allOccurrences()) {
-      if (held.leaseUntil === null || held.leaseUntil > now) continue;
-      const before = find(held.owner, held.alarmId)!;
-      const given = withoutLease(before, held.fireId);
-      apply(before, given, settleInterrupted(given, held.fireId, now));
-      ledger.push(interruptedAttempt(held));
+    for (const leasedOccurrence of allOccurrences()) {
+      if (leasedOccurrence.leaseUntil === null || leasedOccurrence.leaseUntil > now) continue;
+      const before = find(leasedOccurrence.owner, leasedOccurrence.alarmId)!;
+      const given = withoutLease(before, leasedOccurrence.fireId);
+      apply(before, given, settleInterrupted(given, leasedOccurrence.fireId, now));
+      ledger.push(interruptedAttempt(leasedOccurrence));
     }
   }
 
   function knows({ owner, alarmId, fireId, dueAt }: Parameters<AlarmStore['hasFire']>[0]): boolean {
-    const owed = find(owner, alarmId)?.occurrences.some((one) => one.fireId === fireId && one.attempt >= 1);
+    const isAttempted = find(owner, alarmId)?.occurrences.some((one) => one.fireId === fireId && one.attempt >= 1);
     return (
-      owed === true ||
+      isAttempted === true ||
       ledger.some(
         (one) => one.owner === owner && one.alarmId === alarmId && one.fireId === fireId && one.startedAt >= dueAt,
       )
@@ -106,29 +106,29 @@ export function makeModelStore(): AlarmStore {
   const bytesOf = (some: readonly AlarmState[]) => some.reduce((sum, { alarm }) => sum + storedBytes(alarm), 0);
   const waits = ({ source, dueAt }: Occurrence) => source === 'trigger' && dueAt !== null;
 
-  /** What an owner has, as limits bound it. */
-  const heldBy = (owner: string) => ({
+  /** The data of an owner, as limits count it. */
+  const usageOf = (owner: string) => ({
     active: statesOf(owner).filter(({ alarm }) => isOpen(alarm)).length,
     bytes: bytesOf(statesOf(owner)),
     triggers: statesOf(owner).flatMap(({ occurrences }) => occurrences.filter(waits)).length,
   });
 
-  /** Forgets alarms with all that belongs to them, those that were changed longest ago first. */
+  /** Deletes alarms with all their data, least recently changed first. */
   function forget(wanted: (alarm: Alarm) => boolean, limit: number): number {
     const busy = ({ occurrences }: AlarmState) => occurrences.some((one) => one.leaseUntil !== null || waits(one));
-    const gone = states
+    const deleted = states
       .filter((state) => wanted(state.alarm) && !busy(state))
       .sort((one, other) => one.alarm.updatedAt - other.alarm.updatedAt)
       .slice(0, limit);
     const isGone = (one: { owner: string; alarmId: string }) =>
-      gone.some(({ alarm }) => alarm.owner === one.owner && alarm.id === one.alarmId);
-    states = states.filter((state) => !gone.includes(state));
+      deleted.some(({ alarm }) => alarm.owner === one.owner && alarm.id === one.alarmId);
+    states = states.filter((state) => !deleted.includes(state));
     ledger = ledger.filter((attempt) => !isGone(attempt));
     receipts = receipts.filter((receipt) => !isGone(receipt));
-    return gone.length;
+    return deleted.length;
   }
 
-  /** All or nothing, as a transaction is. */
+  /** All or nothing, like a transaction. */
   function atomically<T>(work: () => T): T {
     const before = { states, ledger: [...ledger] };
     try {
@@ -146,11 +146,11 @@ export function makeModelStore(): AlarmStore {
       if (holder) return { result: 'key_taken', state: holder };
       const active = states.filter((state) => state.alarm.owner === alarm.owner && isOpen(state.alarm)).length;
       if (active >= maxActive) return { result: 'too_many', active };
-      const [alarms, bytes] = [statesOf(alarm.owner).length, heldBy(alarm.owner).bytes];
-      const isOver =
+      const [alarms, bytes] = [statesOf(alarm.owner).length, usageOf(alarm.owner).bytes];
+      const isFinal =
         alarms >= (maxStored ?? Number.POSITIVE_INFINITY) ||
         bytes + storedBytes(alarm) > (maxBytes ?? Number.POSITIVE_INFINITY);
-      if (isOver) return { result: 'too_much', alarms, bytes };
+      if (isFinal) return { result: 'too_much', alarms, bytes };
       if (find(alarm.owner, alarm.id)) throw new ReveilleError('conflict', 'there is such an alarm already');
       const state = { alarm, occurrences: [occurrence] };
       checkTransition({ alarm, occurrences: [] }, state);
@@ -226,7 +226,7 @@ export function makeModelStore(): AlarmStore {
           (one) => one.owner === owner && one.fireId === fireId && one.stage === report.stage,
         );
         const known = receipts[at];
-        // A stage is reported once; of a turn that waits the latest report counts.
+        // A stage is reported once; of a waiting turn the latest report counts.
         if (known && !(report.stage === 'turn_waits' && report.at > known.at)) continue;
         const kept = { owner, alarmId, fireId, ...report, recordedAt: known?.recordedAt ?? recordedAt };
         receipts = known ? receipts.with(at, kept) : [...receipts, kept];
@@ -257,7 +257,9 @@ export function makeModelStore(): AlarmStore {
       const taken = new Map(inFlight);
       const claims = [];
       const due = allOccurrences()
-        .filter(({ dueAt, leaseUntil: held }) => dueAt !== null && dueAt <= now && held === null)
+        .filter(
+          ({ dueAt, leaseUntil: leasedOccurrence }) => dueAt !== null && dueAt <= now && leasedOccurrence === null,
+        )
         .sort((one, other) => one.dueAt! - other.dueAt!);
       for (const occurrence of due) {
         const { owner } = occurrence;
@@ -275,14 +277,14 @@ export function makeModelStore(): AlarmStore {
       return claims;
     },
     async renew(leaseKeys, leaseUntil) {
-      const held = leaseKeys.map(heldUnder).filter((occurrence) => occurrence !== undefined);
-      for (const occurrence of held) change(occurrence, { leaseUntil });
-      return new Set(held.map(({ fireId }) => fireId));
+      const leasedOccurrence = leaseKeys.map(leasedBy).filter((occurrence) => occurrence !== undefined);
+      for (const occurrence of leasedOccurrence) change(occurrence, { leaseUntil });
+      return new Set(leasedOccurrence.map(({ fireId }) => fireId));
     },
     async complete(completions) {
       return atomically(() =>
         completions.map(({ key, attempt, settle }) => {
-          if (!heldUnder(key)) return 'lost_lease';
+          if (!leasedBy(key)) return 'lost_lease';
           const before = find(key.owner, key.alarmId)!;
           const given = withoutLease(before, key.fireId);
           apply(before, given, settle(given));

@@ -1,7 +1,7 @@
 import { makeModelStore } from './model-store.ts';
 import { describeStore } from './suite.ts';
 
-// The suite must not ask for anything that only one database happens to do.
+// The suite must not require a behaviour that only one database has.
 describeStore('the model', async () => {
   const store = makeModelStore();
   return { store, reopen: async () => store, close: async () => undefined };

@@ -23,7 +23,7 @@ const NOBODY: ReadonlySet<string> = new Set();
 
 export function nextDueContract(open: OpenStore): void {
   describe('nextDueAt', () => {
-    test('is undefined when nothing is owed', async (t) => {
+    test('is undefined when nothing is due or scheduled', async (t) => {
       const { store } = await openFor(t, open);
       assert.equal(await store.nextDueAt(NOBODY), undefined);
       const { alarm } = await createDue(store, NOW);
@@ -31,7 +31,7 @@ export function nextDueContract(open: OpenStore): void {
       assert.equal(await store.nextDueAt(NOBODY), undefined);
     });
 
-    test('follows what comes, moves and goes', async (t) => {
+    test('follows occurrences that are added, moved and removed', async (t) => {
       const { store, reopen } = await openFor(t, open);
       const late = await createDue(store, NOW + 100);
       assert.equal(await store.nextDueAt(NOBODY), NOW + 100);
@@ -46,13 +46,13 @@ export function nextDueContract(open: OpenStore): void {
       assert.equal(await (await reopen()).nextDueAt(NOBODY), NOW + 70);
     });
 
-    test('may lie in the past', async (t) => {
+    test('may be in the past', async (t) => {
       const { store } = await openFor(t, open);
       await createDue(store, NOW - 5_000_000);
       assert.equal(await store.nextDueAt(NOBODY), NOW - 5_000_000);
     });
 
-    test('is the end of the lease for what somebody holds, and the retry once it is put off', async (t) => {
+    test('is the end of the lease for a leased occurrence, and the retry once it is deferred', async (t) => {
       const { store } = await openFor(t, open);
       const claimed = await createClaimed(store);
       assert.equal(await store.nextDueAt(NOBODY), NOW + LEASE_MS);
@@ -65,7 +65,7 @@ export function nextDueContract(open: OpenStore): void {
       assert.equal(await store.nextDueAt(NOBODY), NOW + 3);
     });
 
-    test('counts the lease on what was parked under way: a claim has to end it', async (t) => {
+    test('counts the lease of an occurrence that was parked in delivery: a claim has to end it', async (t) => {
       const { store } = await openFor(t, open);
       const claimed = await createClaimed(store);
       await store.update(ADA, claimed.alarm.id, cancelled);
@@ -74,7 +74,7 @@ export function nextDueContract(open: OpenStore): void {
       assert.equal(await store.nextDueAt(NOBODY), undefined);
     });
 
-    test('leaves saturated owners out of account, whatever they are owed', async (t) => {
+    test('ignores saturated owners, whatever is due for them', async (t) => {
       const { store } = await openFor(t, open);
       await createClaimed(store);
       await Promise.all(Array.from({ length: 300 }, (_, n) => create(store, alarmDue(NOW - 1000 + n))));
@@ -85,7 +85,7 @@ export function nextDueContract(open: OpenStore): void {
       assert.equal(await store.nextDueAt(new Set([ADA, BOB, 'carl'])), undefined);
     });
 
-    test('is never earlier than what a claim would then find', async (t) => {
+    test('is never earlier than the earliest occurrence that a claim would then find', async (t) => {
       const { store } = await openFor(t, open);
       for (const n of [5, 3, 9, 1]) await createDue(store, NOW + n, { owner: `owner-${n % 2}` });
       const seen = [];
@@ -100,7 +100,7 @@ export function nextDueContract(open: OpenStore): void {
   });
 
   describe('countDue', () => {
-    test('counts what is due and nobody holds, of every owner, and stops where it is told to', async (t) => {
+    test('counts due, unleased occurrences of every owner, and stops at the given limit', async (t) => {
       const { store } = await openFor(t, open);
       const counted = (now: number, atMost = 100) => store.countDue({ now, atMost });
       assert.equal(await counted(NOW), 0);

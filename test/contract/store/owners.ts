@@ -18,30 +18,30 @@ import { type OpenStore, openFor } from './store-under-test.ts';
 
 export function ownerContract(open: OpenStore): void {
   describe("another owner's alarm", () => {
-    test('is not there for any operation that names it', async (t) => {
+    test('is absent for any operation that names it', async (t) => {
       const { store } = await openFor(t, open);
       const claimed = await createClaimed(store, { idempotencyKey: 'k' });
       const { fireId } = claimed.occurrence;
       await store.complete([{ key: keyOf(claimed), attempt: attemptOf(claimed), settle: again(fireId, NOW) }]);
-      const [held] = await claim(store);
-      assert.ok(held);
-      const before = await everythingOf(store, ADA, held.alarm.id);
-      const foreign = { ...keyOf(held), owner: BOB };
+      const [leased] = await claim(store);
+      assert.ok(leased);
+      const before = await everythingOf(store, ADA, leased.alarm.id);
+      const foreign = { ...keyOf(leased), owner: BOB };
 
-      assert.equal(await store.get(BOB, held.alarm.id), undefined);
+      assert.equal(await store.get(BOB, leased.alarm.id), undefined);
       assert.equal(await store.findByKey(BOB, 'k'), undefined);
       assert.deepEqual(await store.list(BOB, { limit: 10 }), []);
-      assert.equal(await store.update(BOB, held.alarm.id, edited({ label: 'mine' })), undefined);
-      assert.deepEqual(await store.attempts(BOB, held.alarm.id, { limit: 10 }), []);
+      assert.equal(await store.update(BOB, leased.alarm.id, edited({ label: 'mine' })), undefined);
+      assert.deepEqual(await store.attempts(BOB, leased.alarm.id, { limit: 10 }), []);
       assert.deepEqual(await store.renew([foreign], NOW + 99_999), new Set());
-      const attempt = { ...attemptOf(held), owner: BOB };
-      assert.deepEqual(await store.complete([{ ...delivered(held), key: foreign, attempt }]), ['lost_lease']);
+      const attempt = { ...attemptOf(leased), owner: BOB };
+      assert.deepEqual(await store.complete([{ ...delivered(leased), key: foreign, attempt }]), ['lost_lease']);
 
-      assert.deepEqual(await everythingOf(store, ADA, held.alarm.id), before);
-      assert.deepEqual(await store.complete([delivered(held)]), ['applied']);
+      assert.deepEqual(await everythingOf(store, ADA, leased.alarm.id), before);
+      assert.deepEqual(await store.complete([delivered(leased)]), ['applied']);
     });
 
-    test('is told apart by every character of the owner', async (t) => {
+    test('is distinguished by every character of the owner', async (t) => {
       const { store } = await openFor(t, open);
       const owners = ['ada', 'Ada', 'ad', 'ada-', 'ada.', 'a%', '_da'];
       const states = [];

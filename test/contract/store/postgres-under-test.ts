@@ -1,4 +1,4 @@
-/** PostgreSQL stores in databases of their own, on one server that the test file starts. */
+/** PostgreSQL stores in separate databases, on one server that the test file starts. */
 
 import { openPostgresStore } from '../../../src/chronos/store/postgres/store.ts';
 import type { AlarmStore } from '../../../src/chronos/store/store.ts';
@@ -7,7 +7,7 @@ import { silentLogger } from '../../../src/kit/log/log.ts';
 import { type PostgresServer, startPostgres } from '../../support/postgres/server.ts';
 import type { StoreUnderTest } from './store-under-test.ts';
 
-/** Text is ordered by a language's rules unless the store says otherwise, as it is on most servers. */
+/** Text is ordered by the rules of a language by default, as on most servers. */
 const CLAUSES = "TEMPLATE template0 ENCODING 'UTF8' LOCALE 'C' LOCALE_PROVIDER icu ICU_LOCALE 'en-US'";
 
 function open(uri: string): Promise<AlarmStore> {
@@ -24,7 +24,7 @@ export async function startPostgresUnderTest(): Promise<PostgresUnderTest> {
   const server: PostgresServer = await startPostgres();
   const template = await server.createDatabase(CLAUSES);
   await (await open(server.uri(template))).close();
-  // Emptied databases are used again: to copy one costs half a second of CPU, and there are a hundred tests.
+  // Emptied databases are reused: a copy costs half a second of CPU, and there are a hundred tests.
   const emptied: string[] = [];
   const { rows } = await server.run("SELECT relname FROM pg_stat_user_tables WHERE schemaname = 'public'", template);
   const tables = (rows as { relname: string }[]).map(({ relname }) => relname);

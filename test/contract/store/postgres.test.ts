@@ -14,5 +14,5 @@ const open = () => postgres.openUnderTest();
 
 describeStore('PostgreSQL', open);
 
-test('whatever is done to the store on PostgreSQL, it answers as the model does', () =>
+test('after any sequence of operations, the store on PostgreSQL answers as the model does', () =>
   walkRandomly(open, Number(process.argv[2] ?? rounds(4, 25))));

@@ -1,6 +1,6 @@
 /**
- * A random sequence of operations, done to a store and to the model side by side: every answer must be the same, and so
- * must all that is kept in the end.
+ * A random sequence of operations on a store and on the model: every answer must be the same, and so must the stored
+ * data at the end.
  */
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
@@ -75,7 +75,7 @@ const command = fc.oneof(
 );
 type Command = typeof command extends fc.Arbitrary<infer T> ? T : never;
 
-/** What came of a call, in a form that can be compared. */
+/** The outcome of a call, in a comparable form. */
 async function answerOf<T>(call: Promise<T>): Promise<{ value?: T; code?: string }> {
   try {
     return { value: await call };
@@ -88,7 +88,7 @@ class Walk {
   readonly #model = makeModelStore();
   #store: AlarmStore;
   readonly #reopen: () => Promise<AlarmStore>;
-  /** Alarms that were asked for, whether or not they were stored. */
+  /** Requested alarms, stored or not. */
   readonly #alarmIds: string[] = [];
   readonly #claims: Claim[] = [];
   #now = NOW;
@@ -153,7 +153,7 @@ class Walk {
           ],
         }),
       };
-      // A hold gives the attempt back, so it leaves none in the ledger.
+      // A deferral takes the attempt back, so it leaves none in the ledger.
       const attempt =
         outcome === 'held' ? null : attemptOf(claimed, { startedAt: this.#now, finishedAt: this.#now + 1 });
       return { key: keyOf(claimed), attempt, settle: settle[outcome] };
@@ -167,7 +167,7 @@ class Walk {
       cancel: cancelled,
       pause: paused,
       resume: ({ alarm, occurrences }) => ({
-        // What is active owes something (store.ts).
+        // An active alarm has an occurrence (store.ts).
         alarm: { ...alarm, status: occurrences.length > 0 ? 'active' : alarm.status },
         occurrences: occurrences.map((occurrence, n) => ({
           ...occurrence,
@@ -196,7 +196,7 @@ class Walk {
     await this.#both((store) => store.upcoming(owner, { limit: 3 }));
   }
 
-  /** Everything that is kept. */
+  /** All stored data. */
   async compareAll(): Promise<void> {
     await this.#both((store) => store.nextDueAt(new Set()));
     await this.#both((store) => store.countDue({ now: this.#now, atMost: 1000 }));
@@ -207,7 +207,7 @@ class Walk {
     }
   }
 
-  /** An instant that no other call gives, told apart below 1024 ms: the order among equals is nobody's promise. */
+  /** An instant that no other call uses, distinct below 1024 ms: the order among equals is unspecified. */
   #instant(seconds: number): number {
     this.#instants++;
     return this.#now - (this.#now % 1024) + seconds * 1024 + this.#instants;
@@ -218,7 +218,7 @@ class Walk {
     return length === 0 ? [] : which.map((index) => this.#claims[index % length]!);
   }
 
-  /** Calls both and compares; gives back what the store answered, unless it refused. */
+  /** Calls both and compares; returns the store's answer, unless it refused. */
   async #both<T>(call: (store: AlarmStore) => Promise<T>): Promise<T | undefined> {
     const expected = await answerOf(call(this.#model));
     const actual = await answerOf(call(this.#store));
@@ -228,8 +228,8 @@ class Walk {
 }
 
 /**
- * @param runs how many walks
- * @throws with the shortest sequence of commands that tells the store from the model
+ * @param runs number of walks
+ * @throws with the shortest sequence of commands for which the store differs from the model
  */
 export async function walkRandomly(open: OpenStore, runs: number): Promise<void> {
   await fc.assert(

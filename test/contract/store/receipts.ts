@@ -5,7 +5,7 @@ import type { AlarmStore, FireTurnReports } from '../../../src/chronos/store/sto
 import { partsOfFireId } from '../../../src/wire/fire-id.ts';
 import type { TurnReport } from '../../../src/wire/turn-report.ts';
 import { ADA, again, attemptOf, BOB, claim, createClaimed, createDue, delivered, keyOf, NOW } from './fixtures.ts';
-import { type OpenStore, openFor, openTeam } from './store-under-test.ts';
+import { type OpenStore, openFor, openInstances } from './store-under-test.ts';
 
 export const STARTED: TurnReport = {
   stage: 'turn_started',
@@ -32,7 +32,7 @@ function report(fire: { owner: string; alarmId: string; fireId: string }, change
   return { owner, alarmId, fireId, dueAt, reports: [STARTED, FINISHED], recordedAt: NOW + 100, ...change };
 }
 
-/** What is kept of some fires, in one order. */
+/** The stored turn reports of some fires, in one order. */
 async function kept(store: AlarmStore, alarmId: string, fireIds: readonly string[], owner = ADA) {
   const nameOf = ({ fireId, stage }: StoredTurnReport) => `${fireId} ${stage}`;
   const found = await store.turnReportsOf(owner, alarmId, fireIds);
@@ -41,7 +41,7 @@ async function kept(store: AlarmStore, alarmId: string, fireIds: readonly string
 
 export function receiptsContract(open: OpenStore): void {
   describe('recordReceipts', () => {
-    test('keeps every member of the first report of each stage, and says what was new', async (t) => {
+    test('stores every member of the first report of each stage, and returns the new ones', async (t) => {
       const { store, reopen } = await openFor(t, open);
       const claimed = await createClaimed(store);
       await store.complete([delivered(claimed)]);
@@ -60,7 +60,7 @@ export function receiptsContract(open: OpenStore): void {
       assert.deepEqual(await kept(await reopen(), alarmId, [fireId]), wanted);
     });
 
-    test('of a turn that waits the latest report counts, and its end stands beside it', async (t) => {
+    test('of a waiting turn the latest report counts, and its end is stored beside it', async (t) => {
       const { store } = await openFor(t, open);
       const claimed = await createClaimed(store);
       await store.complete([delivered(claimed)]);
@@ -91,7 +91,7 @@ export function receiptsContract(open: OpenStore): void {
       ]);
     });
 
-    test('takes news of a fire whose delivery is not on record yet, and none of one that was never attempted', async (t) => {
+    test('accepts reports of a fire whose delivery is not recorded yet, and none of a fire without attempts', async (t) => {
       const { store } = await openFor(t, open);
       const { alarm, occurrences } = await createDue(store, NOW);
       const fire = { owner: ADA, alarmId: alarm.id, fireId: occurrences[0]!.fireId };
@@ -107,7 +107,7 @@ export function receiptsContract(open: OpenStore): void {
       assert.equal(await store.hasFire(report(fire, { dueAt: NOW + 1_000_000 })), false, 'no attempt since then');
     });
 
-    test('knows an attempt among many others at the alarm', async (t) => {
+    test('finds an attempt among many others of the alarm', async (t) => {
       const { store } = await openFor(t, open);
       const claimed = await createClaimed(store);
       const fire = keyOf(claimed);
@@ -121,7 +121,7 @@ export function receiptsContract(open: OpenStore): void {
       assert.equal(await store.recordTurnReports(report(other)), undefined);
     });
 
-    test("tells nothing of another owner's fire, and of none that does not exist", async (t) => {
+    test("reveals nothing of another owner's fire, or of an absent one", async (t) => {
       const { store } = await openFor(t, open);
       const claimed = await createClaimed(store);
       await store.complete([delivered(claimed)]);
@@ -135,8 +135,8 @@ export function receiptsContract(open: OpenStore): void {
       assert.deepEqual(await kept(store, fire.alarmId, ['x@1', 'a\0b']), []);
     });
 
-    test('of many reports of one stage at once, one is the first', async (t) => {
-      const { store, pick } = await openTeam(t, open);
+    test('of many simultaneous reports of one stage, one is the first', async (t) => {
+      const { store, pick } = await openInstances(t, open);
       const claimed = await createClaimed(store);
       const fire = keyOf(claimed);
       const reports = Array.from({ length: 8 }, (_, n) => [{ ...STARTED, at: NOW + n }, FINISHED]);
@@ -150,7 +150,7 @@ export function receiptsContract(open: OpenStore): void {
   });
 
   describe('pruneReceipts', () => {
-    test('forgets the oldest that were recorded before an instant, so many at a time, and says how many', async (t) => {
+    test('deletes the oldest that were recorded before an instant, up to a limit, and returns their number', async (t) => {
       const { store } = await openFor(t, open);
       const fires = [];
       for (let n = 0; n < 3; n++) {

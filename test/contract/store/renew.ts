@@ -18,7 +18,7 @@ export function renewContract(open: OpenStore): void {
       assert.deepEqual(await store.complete([delivered({ alarm, occurrence })]), ['applied']);
     });
 
-    test('names those that are still ours, and leaves the others alone', async (t) => {
+    test('returns the leases that the caller still holds, and leaves the others unchanged', async (t) => {
       const { store } = await openFor(t, open);
       const ours = await createClaimed(store);
       const done = await createClaimed(store);
@@ -37,7 +37,7 @@ export function renewContract(open: OpenStore): void {
       assert.deepEqual(await store.get(ADA, free.alarm.id), free);
     });
 
-    test('extends a lease that ran out, as long as no claim has ended it', async (t) => {
+    test('extends an expired lease, as long as no claim has ended it', async (t) => {
       const { store } = await openFor(t, open);
       const claimed = await createClaimed(store);
       const renewed = await store.renew([keyOf(claimed)], NOW + 3 * LEASE_MS);
@@ -45,14 +45,14 @@ export function renewContract(open: OpenStore): void {
       assert.deepEqual(await claim(store, { now: NOW + 2 * LEASE_MS }), []);
     });
 
-    test('goes on for an attempt whose alarm was cancelled under way', async (t) => {
+    test('continues for an attempt whose alarm was cancelled meanwhile', async (t) => {
       const { store } = await openFor(t, open);
       const claimed = await createClaimed(store);
       await store.update(ADA, claimed.alarm.id, cancelled);
       assert.equal((await store.renew([keyOf(claimed)], NOW + 20_000)).size, 1);
     });
 
-    test('does nothing for no keys', async (t) => {
+    test('does nothing for an empty list of keys', async (t) => {
       const { store } = await openFor(t, open);
       assert.deepEqual(await store.renew([], NOW), new Set());
     });

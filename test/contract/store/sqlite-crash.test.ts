@@ -17,12 +17,10 @@ import { ADA, alarmDue } from './fixtures.ts';
 
 const ROUNDS = rounds(6, 20);
 
-/** What was acknowledged, over all rounds: ids of alarms. */
+/** Ids of acknowledged alarms, over all rounds. */
 type Acknowledged = { created: Set<string>; completed: Set<string> };
 
-/**
- * Lets a child work on the store until it has acknowledged so much, then kills it in the middle of whatever it does.
- */
+/** Runs a child on the store until it has acknowledged a number of operations, then kills it at any point. */
 async function workUntilKilled(context: TestContext, path: string, lines: number, acknowledged: Acknowledged) {
   const script = fileURLToPath(new URL('./create-endlessly.ts', import.meta.url));
   const child = spawn(process.execPath, [script, path], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -53,11 +51,11 @@ async function allAlarms(store: AlarmStore): Promise<Map<string, AlarmState>> {
 
 async function check(store: AlarmStore, { created, completed }: Acknowledged): Promise<void> {
   const states = await allAlarms(store);
-  for (const id of created) assert.ok(states.has(id), `${id} was acknowledged and is gone`);
+  for (const id of created) assert.ok(states.has(id), `${id} was acknowledged and is lost`);
   let open = 0;
   for (const [id, { alarm, occurrences }] of states) {
     const fired = alarm.status === 'fired';
-    assert.ok(fired || !completed.has(id), `the outcome of ${id} was acknowledged and is gone`);
+    assert.ok(fired || !completed.has(id), `the outcome of ${id} was acknowledged and is lost`);
     assert.equal(occurrences.length, fired ? 0 : 1);
     assert.equal((await store.attempts(ADA, id, { limit: 10 })).length, fired ? 1 : 0);
     if (!fired) open++;
@@ -65,7 +63,7 @@ async function check(store: AlarmStore, { created, completed }: Acknowledged): P
   assert.deepEqual(await store.create(alarmDue(0), { maxActive: 0 }), { result: 'too_many', active: open });
 }
 
-test(`nothing acknowledged is lost, and nothing is half done, in ${ROUNDS} kills at random moments`, async (t) => {
+test(`nothing acknowledged is lost and nothing is half done, in ${ROUNDS} kills at random moments`, async (t) => {
   const dice = diceOf(t);
   const folder = mkdtempSync(join(tmpdir(), 'reveille-crash-'));
   t.after(() => rmSync(folder, { recursive: true }));

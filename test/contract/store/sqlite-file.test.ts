@@ -37,7 +37,7 @@ function open(path: string, log = silentLogger) {
 const WAL_HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
 
-/** What the write-ahead log holds: each transaction ends with a frame that says how large the database is then. */
+/** The contents of the write-ahead log: each transaction ends with a frame with the size of the database. */
 function writtenTo(path: string): { transactions: number; bytes: number } {
   if (!existsSync(`${path}-wal`)) return { transactions: 0, bytes: 0 };
   const wal = readFileSync(`${path}-wal`);
@@ -60,7 +60,7 @@ test('a second store on the same file is refused until the first is closed', asy
   await second.close();
 });
 
-test('creates, completions and claims that arrive together share one transaction', async (t) => {
+test('simultaneous creations, completions and claims share one transaction', async (t) => {
   const path = temporaryPath(t);
   const store = open(path);
   t.after(() => store.close());
@@ -76,7 +76,7 @@ test('creates, completions and claims that arrive together share one transaction
   assert.equal(writtenTo(path).transactions - before, 1);
 });
 
-test('what changes nothing writes nothing', async (t) => {
+test('an operation without a change writes nothing', async (t) => {
   const path = temporaryPath(t);
   const store = open(path);
   t.after(() => store.close());
@@ -88,7 +88,7 @@ test('what changes nothing writes nothing', async (t) => {
   assert.deepEqual(writtenTo(path), before);
 });
 
-test('ping writes to the disk, for a disk that is full can still be read', async (t) => {
+test('ping writes to the disk, because a full disk can still be read', async (t) => {
   const path = temporaryPath(t);
   const store = open(path);
   t.after(() => store.close());
@@ -108,16 +108,16 @@ test('a long message is written once, however often its alarm is claimed, comple
   await store.complete(claims.map(delivered));
   await store.update(ADA, alarm.id, edited({ status: 'paused' }));
   const written = writtenTo(path).bytes - before;
-  // Written once more, the two texts alone would take twice as much. The index of ended alarms has a page for each end
-  // and return.
+  // Another copy of the two texts alone would take twice as much. The index of ended alarms has a page for each end and
+  // return.
   assert.ok(written < bytes + 4 * 4096, `${written} bytes were written`);
 });
 
-test('an interrupted attempt that cannot be settled loses its lease, is logged, and does not hold up other claims', async (t) => {
+test('an interrupted attempt that cannot be settled loses its lease, is logged, and does not delay other claims', async (t) => {
   const lines: string[] = [];
   const store = open(temporaryPath(t), pino({ level: 'error' }, { write: (line: string) => lines.push(line) }));
   t.after(() => store.close());
-  // A series without an expression cannot be moved on; only a defect makes one.
+  // A series without an expression cannot continue; only a defect makes one.
   const { alarm } = await createDue(store, NOW, { kind: 'cron', maxFailures: 1 });
   const [first] = await claim(store);
   await createDue(store, NOW + 1, { owner: BOB });
@@ -135,12 +135,12 @@ test('an interrupted attempt that cannot be settled loses its lease, is logged, 
   assert.equal(JSON.parse(lines[0]!).fire_id, first?.occurrence.fireId);
 });
 
-test('whoever opens the file next may end the leases of the one before: the outcome is unknown, the fence still holds', async (t) => {
+test('the next process on the file may end earlier leases: the outcome is unknown, and the fence still holds', async (t) => {
   const path = temporaryPath(t);
   const dead = open(path);
   await createDue(dead, NOW);
   await createDue(dead, NOW + 1, { owner: BOB });
-  const [held] = await claim(dead, { limit: 1 });
+  const [leased] = await claim(dead, { limit: 1 });
   await dead.close();
 
   const store = open(path);
@@ -149,9 +149,9 @@ test('whoever opens the file next may end the leases of the one before: the outc
   assert.equal(await store.endOrphanedLeases(NOW + 3), 0);
   const [attempt] = await store.attempts(ADA, held!.alarm.id, { limit: 2 });
   assert.deepEqual([attempt?.outcome, attempt?.startedAt, attempt?.finishedAt], ['unknown', NOW, NOW + 2]);
-  assert.equal((await store.get(ADA, held!.alarm.id))?.alarm.failureCount, 1);
+  assert.equal((await store.get(ADA, leased!.alarm.id))?.alarm.failureCount, 1);
   assert.equal(await store.nextDueAt(new Set()), NOW);
-  assert.deepEqual(await store.complete([delivered(held!)]), ['lost_lease']);
+  assert.deepEqual(await store.complete([delivered(leased!)]), ['lost_lease']);
   const claims = await claim(store, { now: NOW + 2 });
   assert.deepEqual(
     claims.map(({ occurrence }) => occurrence.attempt),
@@ -159,7 +159,7 @@ test('whoever opens the file next may end the leases of the one before: the outc
   );
 });
 
-/** Runs the child with files limited to a size, and gives what it printed. */
+/** Runs the child with a file size limit, and returns its output. */
 async function runOnSmallDisk(context: TestContext, path: string, kibibytes: number): Promise<string> {
   const script = fileURLToPath(new URL('./fill-disk.ts', import.meta.url));
   // The unit is 512 bytes in a POSIX shell.
@@ -176,7 +176,7 @@ async function runOnSmallDisk(context: TestContext, path: string, kibibytes: num
   return printed;
 }
 
-test('a disk that fills up refuses with unavailable, and everything acknowledged before is kept', async (t) => {
+test('a full disk refuses with unavailable, and everything acknowledged before is kept', async (t) => {
   const path = temporaryPath(t);
   const { acknowledged, refused, code, pinged, readable } = JSON.parse(await runOnSmallDisk(t, path, 2048));
   assert.ok(acknowledged.length > 0);
@@ -191,7 +191,7 @@ test('a disk that fills up refuses with unavailable, and everything acknowledged
   await createDue(store, NOW);
 });
 
-test('what wants the computer awake is the earliest that asks for it, is not parked, and has not failed again and again', async (t) => {
+test('the next wake of the computer is the earliest occurrence that requests it, is not parked, and has not failed repeatedly', async (t) => {
   const store = open(temporaryPath(t));
   t.after(() => store.close());
   assert.deepEqual(await store.computerWakes!(NOW), {});

@@ -1,4 +1,4 @@
-/** What SQLite alone does about lists: marks of changes, and two ways to what rings next. */
+/** SQLite's own list behaviour: change counters, and two query plans for the next fires. */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -14,7 +14,7 @@ function opened(owner: Owner) {
   return store;
 }
 
-test('a mark is another one after each change of the owner, and the same while others change theirs', async (t) => {
+test('a change counter changes after each change of the owner, and not after changes of others', async (t) => {
   const store = opened(t);
   const seen = new Set<string | undefined>();
   const differs = async (what: string) => {
@@ -40,13 +40,13 @@ test('a mark is another one after each change of the owner, and the same while o
   assert.notEqual(await store.mark(BOB), before);
 });
 
-test('many alarms of one owner, and few beside many of another, come in the order of ringing', async (t) => {
+test('many alarms of one owner, and few beside many of another, are listed in due order', async (t) => {
   const store = opened(t);
   const many = await Promise.all(
     Array.from({ length: 1100 }, (_, at) => createDue(store, NOW + ((at * 7919) % 1100) * 1000)),
   );
   const few = await Promise.all([5, 3, 4, 3].map((at) => createDue(store, NOW + at * 100_000, { owner: BOB })));
-  const walk = async (owner: string, limit: number) => {
+  const listAll = async (owner: string, limit: number) => {
     const ids: string[] = [];
     let after: { dueAt: number; alarmId: string } | undefined;
     for (;;) {
@@ -62,6 +62,6 @@ test('many alarms of one owner, and few beside many of another, come in the orde
       .map(({ alarm, occurrences }) => ({ id: alarm.id, due: occurrences[0]!.dueAt! }))
       .sort((one, other) => one.due - other.due || (one.id < other.id ? -1 : 1))
       .map(({ id }) => id);
-  assert.deepEqual(await walk(ADA, 300), inOrder(many));
-  for (const limit of [1, 3, 100]) assert.deepEqual(await walk(BOB, limit), inOrder(few));
+  assert.deepEqual(await listAll(ADA, 300), inOrder(many));
+  for (const limit of [1, 3, 100]) assert.deepEqual(await listAll(BOB, limit), inOrder(few));
 });

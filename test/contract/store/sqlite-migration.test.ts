@@ -1,6 +1,6 @@
 /**
- * A file as schema 8 left it, with rows in every state, keeps its alarms and rings them. `sqlite-schema-8.json` holds
- * its rows and what the store said of them then; both were written by that version.
+ * A file of schema 8, with rows in every state, keeps its alarms and fires them. `sqlite-schema-8.json` has its rows
+ * and the store's answers; that version wrote both.
  */
 import assert from 'node:assert/strict';
 import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -25,11 +25,11 @@ type Kept = {
 };
 
 const kept: Kept = JSON.parse(readFileSync(new URL('./sqlite-schema-8.json', import.meta.url), 'utf8'));
-// What came later begins with these.
+// Later tables and columns begin with these.
 for (const { alarm } of kept.states) alarm.wakeComputer = false;
 for (const attempt of kept.attempts.flat()) attempt.lateBecause = null;
 
-/** Makes the file anew, by the migrations that there were. */
+/** Creates the file by the migrations of that time. */
 function makeFile(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'reveille-schema-8-'));
   t.after(() => rmSync(folder, { recursive: true }));
@@ -52,7 +52,7 @@ function makeFile(t: TestContext): string {
 const open = (path: string) => openSqliteStore({ path, clock: systemClock, log: silentLogger });
 const labelled = (label: string) => kept.states.find(({ alarm }) => alarm.label === label)!;
 
-test('a file of schema 8 says of every alarm what it said then, leases included', async (t) => {
+test('a file of schema 8 gives the same answers for every alarm, leases included', async (t) => {
   const store = open(makeFile(t));
   t.after(() => store.close());
   for (const [index, { alarm, occurrences }] of kept.states.entries()) {
@@ -62,9 +62,9 @@ test('a file of schema 8 says of every alarm what it said then, leases included'
   assert.equal(await store.nextDueAt(new Set()), kept.nextDue);
   assert.equal(await store.countDue({ now: NOW + 5000, atMost: 100 }), kept.countDue);
   const { owner } = labelled('fired').alarm;
-  const rang = await store.list(owner, { status: 'fired', limit: 10 });
+  const firedAlarms = await store.list(owner, { status: 'fired', limit: 10 });
   assert.deepEqual(
-    rang.map(({ alarm }) => alarm.label),
+    firedAlarms.map(({ alarm }) => alarm.label),
     ['fired'],
   );
   const keyed = await store.findByKey(owner, 'k1');
@@ -74,17 +74,17 @@ test('a file of schema 8 says of every alarm what it said then, leases included'
   assert.equal(receipts[0]?.turnId, 't1');
 });
 
-test('whoever held a lease in it may still end it', async (t) => {
+test('the holder of a lease in it may still end it', async (t) => {
   const store = open(makeFile(t));
   t.after(() => store.close());
   const { alarm, occurrences } = labelled('leased');
-  const held = { alarm, occurrence: occurrences[0]! };
-  const completion = { key: keyOf(held), attempt: attemptOf(held), settle: rung(held.occurrence.fireId) };
+  const leased = { alarm, occurrence: occurrences[0]! };
+  const completion = { key: keyOf(leased), attempt: attemptOf(leased), settle: rung(leased.occurrence.fireId) };
   assert.deepEqual(await store.complete([completion]), ['applied']);
   assert.equal((await store.get(alarm.owner, alarm.id))?.alarm.status, 'fired');
 });
 
-test('its leases can be ended, and everything that is owed in it rings', async (t) => {
+test('its leases can be ended, and every due occurrence in it fires', async (t) => {
   const store = open(makeFile(t));
   t.after(() => store.close());
   assert.equal(await store.endOrphanedLeases(NOW + 5), 3);

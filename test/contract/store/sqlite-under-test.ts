@@ -1,4 +1,4 @@
-/** SQLite stores in folders of their own. */
+/** SQLite stores in separate folders. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -6,5 +6,5 @@ import { describeStore } from './suite.ts';
 
 describeStore('SQLite', openSqliteUnderTest);
 
-test('whatever is done to the store on SQLite, it answers as the model does', () =>
+test('after any sequence of operations, the store on SQLite answers as the model does', () =>
   walkRandomly(openSqliteUnderTest, rounds(15, 100)));

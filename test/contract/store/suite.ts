@@ -1,4 +1,4 @@
-/** The contract of the store port, put to any implementation. */
+/** The contract of the store port, applied to any implementation. */
 import { describe } from 'node:test';
 import { agentKeyContract } from './agent-keys.ts';
 import { attemptsContract } from './attempts.ts';
@@ -20,7 +20,7 @@ import { updateContract } from './update.ts';
 /**
  * Registers the whole contract as tests.
  *
- * @param name the implementation's
+ * @param name of the implementation
  * @param open makes a new, empty store for each test
  */
 export function describeStore(name: string, open: OpenStore): void {

@@ -1,4 +1,4 @@
-/** Texts that some store somewhere has changed, cut or refused. */
+/** Texts that some stores have changed, cut or refused. */
 
 /** JavaScript's `\u{…}` is written out where an editor might normalise the character. */
 export const TEXTS: readonly string[] = [
@@ -18,7 +18,7 @@ export const TEXTS: readonly string[] = [
   'x'.repeat(65_536),
 ];
 
-/** JSON that a parser would write otherwise than it read it. */
+/** JSON that a parser would write differently. */
 export const PAYLOADS: readonly string[] = [
   '{"a":1.0,"b":12345678901234567890,"c":1e400}',
   '{ "spaces" : [ 1 ,2 ] }',

@@ -18,7 +18,7 @@ import {
   triggered,
   withCode,
 } from './fixtures.ts';
-import { type OpenStore, openFor, openTeam } from './store-under-test.ts';
+import { type OpenStore, openFor, openInstances } from './store-under-test.ts';
 
 /** Another value for everything that a transition may change. */
 const CHANGES: Omit<Alarm, 'id' | 'owner' | 'kind' | 'idempotencyKey' | 'createdAt'> = {
@@ -62,7 +62,7 @@ const ILLEGAL: Record<string, Transition> = {
     alarm,
     occurrences: [...occurrences, occurrenceOf(alarm, NOW + 50)],
   }),
-  'what is owed by something that is leased': ({ alarm, occurrences }) => ({
+  'the due time of a leased occurrence': ({ alarm, occurrences }) => ({
     alarm,
     occurrences: [
       ...occurrences,
@@ -80,7 +80,7 @@ function changedOccurrence(change: Partial<Occurrence>): Transition {
 
 export function updateContract(open: OpenStore): void {
   describe('update', () => {
-    test('keeps each member that a transition changes, and only that', async (t) => {
+    test('stores each member that a transition changes, and no other', async (t) => {
       const { store } = await openFor(t, open);
       for (const member of Object.keys(CHANGES) as (keyof typeof CHANGES)[]) {
         const { alarm, occurrences } = await createDue(store, NOW);
@@ -90,7 +90,7 @@ export function updateContract(open: OpenStore): void {
       }
     });
 
-    test('keeps all of them at once, and can take them back', async (t) => {
+    test('stores all of them at once, and can revert them', async (t) => {
       const { store, reopen } = await openFor(t, open);
       const { alarm, occurrences } = await createDue(store, NOW);
       await store.update(ADA, alarm.id, edited(CHANGES));
@@ -100,7 +100,7 @@ export function updateContract(open: OpenStore): void {
       assert.deepEqual(await again.get(ADA, alarm.id), { alarm, occurrences });
     });
 
-    test('keeps occurrences that came, changed and went', async (t) => {
+    test('stores added, changed and removed occurrences', async (t) => {
       const { store } = await openFor(t, open);
       const { alarm } = await createDue(store, NOW);
       const byFireId = (one: Occurrence, other: Occurrence) => (one.fireId < other.fireId ? -1 : 1);
@@ -129,14 +129,14 @@ export function updateContract(open: OpenStore): void {
       assert.deepEqual(await stored(), []);
     });
 
-    test('changes nothing where the transition changes nothing', async (t) => {
+    test('changes nothing when the transition changes nothing', async (t) => {
       const { store } = await openFor(t, open);
       const state = await createDue(store, NOW);
       assert.deepEqual(await store.update(ADA, state.alarm.id, (same) => same), state);
       assert.deepEqual(await store.get(ADA, state.alarm.id), state);
     });
 
-    test('gives nothing, and calls nothing, where the owner has no such alarm', async (t) => {
+    test('returns nothing, and calls nothing, when the owner has no such alarm', async (t) => {
       const { store } = await openFor(t, open);
       const { alarm } = await createDue(store, NOW);
       const never: Transition = () => assert.fail('the transition was called');
@@ -144,7 +144,7 @@ export function updateContract(open: OpenStore): void {
       assert.equal(await store.update(BOB, alarm.id, never), undefined);
     });
 
-    test('passes on what a transition throws, and keeps nothing', async (t) => {
+    test('passes on an error of the transition, and stores nothing', async (t) => {
       const { store } = await openFor(t, open);
       const state = await createDue(store, NOW);
       const refusal = new ReveilleError('conflict', 'not now');
@@ -157,7 +157,7 @@ export function updateContract(open: OpenStore): void {
       assert.deepEqual(await store.get(ADA, state.alarm.id), state);
     });
 
-    test('refuses an occurrence that is owed already', async (t) => {
+    test('refuses an occurrence that exists already', async (t) => {
       const { store } = await openFor(t, open);
       const state = await createDue(store, NOW);
       await assert.rejects(store.update(ADA, state.alarm.id, triggered(NOW)), withCode('conflict'));
@@ -174,7 +174,7 @@ export function updateContract(open: OpenStore): void {
       });
     }
 
-    test('a cancelled alarm does not come back: its key may belong to another', async (t) => {
+    test('a cancelled alarm does not become active again: its key may belong to another', async (t) => {
       const { store } = await openFor(t, open);
       const { alarm } = await createDue(store, NOW, { idempotencyKey: 'k' });
       await store.update(ADA, alarm.id, cancelled);
@@ -182,8 +182,8 @@ export function updateContract(open: OpenStore): void {
       await assert.rejects(store.update(ADA, alarm.id, edited({ status: 'active' })), withCode('internal'));
     });
 
-    test('loses none of many updates at once', async (t) => {
-      const { store, pick } = await openTeam(t, open);
+    test('loses none of many simultaneous updates', async (t) => {
+      const { store, pick } = await openInstances(t, open);
       const { alarm } = await createDue(store, NOW);
       const count: Transition = (state) => ({
         ...state,
@@ -193,8 +193,8 @@ export function updateContract(open: OpenStore): void {
       assert.equal((await store.get(ADA, alarm.id))?.alarm.fireCount, 50);
     });
 
-    test('of operations at once, one that is refused does not take the others with it', async (t) => {
-      const { store, pick } = await openTeam(t, open);
+    test('of simultaneous operations, a refused one does not affect the others', async (t) => {
+      const { store, pick } = await openInstances(t, open);
       const states = await Promise.all(Array.from({ length: 10 }, () => createDue(store, NOW)));
       const results = await Promise.allSettled(
         states.map(({ alarm }, n) =>
@@ -216,7 +216,7 @@ export function updateContract(open: OpenStore): void {
       assert.deepEqual(kept?.occurrences, [{ ...claimed.occurrence, dueAt: null }]);
     });
 
-    test('an occurrence that goes with its lease on leaves its attempt in the ledger as unknown', async (t) => {
+    test('a removed occurrence with a lease leaves its attempt in the ledger as unknown', async (t) => {
       const { store } = await openFor(t, open);
       const claimed = await createClaimed(store);
       await store.update(ADA, claimed.alarm.id, ({ alarm }) => ({ alarm, occurrences: [] }));

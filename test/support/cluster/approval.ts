@@ -1,15 +1,15 @@
-/** A person who approves at a real executor: their key, enrolled by its operator, and answers that it signs. */
+/** A person who approves at a real executor: a key, enrolled by the operator, and signed answers. */
 import assert from 'node:assert/strict';
 import { type PendingGate, testApprover } from '../../../src/kit/identity/testing/approver.ts';
 import type { GateAnswer } from '../../../src/wire/executor.ts';
 
 export const ADMIN_TOKEN = 'a-token-of-the-operator-of-these-tests';
-/** The same person for every user of a test, unless it makes others. */
+/** The same person for every user of a test, unless the test makes others. */
 export const APPROVER = testApprover();
 
 type Answer = { readonly status: number; readonly data: never; readonly error?: { readonly message: string } };
 
-/** Speaks to the rosters of an executor as its operator. */
+/** Calls the approver lists of an executor as its operator. */
 export async function asOperator(
   url: string,
   method: 'GET' | 'POST' | 'DELETE',
@@ -28,29 +28,29 @@ export async function asOperator(
   return { ...((await response.json()) as Answer), status: response.status };
 }
 
-/** The key that an executor signs with: what is signed for its rosters names it. */
+/** The key that an executor signs with: signatures for its approver lists name it. */
 export async function executorKeyOf(url: string): Promise<string> {
-  // Of one user who has none: all rosters are checked signature by signature before they are shown.
+  // For a user without approvers: every signature of all lists is checked before they are shown.
   const { data } = await asOperator(url, 'GET', '/approvers?user=nobody');
   return (data as { executor: string }).executor;
 }
 
-/** Lets the person of these tests answer for a user; harmless when repeated. */
+/** Enrols the person of these tests as an approver of a user; harmless when repeated. */
 export async function enrolled(url: string, user: string, approver = APPROVER): Promise<void> {
   const made = await asOperator(url, 'POST', '/approvers', approver.enrollment(await executorKeyOf(url), user));
   if (made.status !== 200) assert.match(made.error?.message ?? '', /is already an approver of/);
 }
 
-/** What nobody has asked. */
+/** A question that does not exist. */
 const NOTHING = '0'.repeat(64);
 
-/** A signed answer to what a node asks now; where it asks nothing, to a question that there never was. */
+/** A signed answer to the open question of a node; without one, to a question that never existed. */
 export async function signedAnswer(
   { url, token }: { readonly url: string; readonly token: string },
   user: string,
   intentId: string,
   nodeId: string,
-  said: Partial<GateAnswer> = {},
+  changes: Partial<GateAnswer> = {},
 ): Promise<GateAnswer> {
   await enrolled(url, user);
   const response = await fetch(`${url}/intents/${intentId}/gates`, {
@@ -59,5 +59,5 @@ export async function signedAnswer(
   const { data } = (await response.json()) as { data?: { pending: PendingGate[] } };
   const gate = data?.pending.find(({ node_id }) => node_id === nodeId);
   const imagined = { node_id: nodeId, call: { call_sha256: NOTHING }, displayed_sha256: NOTHING };
-  return APPROVER.answer(intentId, gate ?? imagined, said);
+  return APPROVER.answer(intentId, gate ?? imagined, changes);
 }

@@ -1,6 +1,6 @@
 /**
- * A whole house as real processes: chronosd and router as children, on SQLite or PostgreSQL, and agents to be woken,
- * behind links that can be spoiled, on a disk that can be filled, under a clock that can jump.
+ * A whole installation as real processes: chronosd and router as children, on SQLite or PostgreSQL, and agents as
+ * targets. Its links can fail, its disk can fill up, and its clock can jump.
  */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -24,27 +24,27 @@ import { WallClock } from './wall-clock.ts';
 export type StoreKind = 'sqlite' | 'postgres';
 
 export type HousePlan = {
-  /** Where its logs and data stand; made when missing, left when the house is closed. */
+  /** Folder of its logs and data; made when missing, left when the cluster is closed. */
   folder: string;
-  /** Where alarms are kept. With SQLite there is one chronosd. */
+  /** The store of the alarms. With SQLite there is one chronosd. */
   store: StoreKind;
-  /** How many chronosd there are. */
+  /** Number of chronosd replicas. */
   replicas: number;
-  /** How many users have which kind of machine. */
+  /** Number of users with each kind of machine. */
   users: Partial<Record<MachineKind, number>>;
   /** Puts a proxy on every link. */
   links?: boolean;
-  /** PostgreSQL gets a synchronous standby, which chronosd is told of. */
+  /** PostgreSQL gets a synchronous standby, and chronosd gets both addresses. */
   standby?: boolean;
   /** The database is this one, which is more than one server; `store` is `postgres` then. */
   engine?: () => Promise<Engine>;
-  /** The data stand on a small disk of this size. */
+  /** The data are on a small disk of this size. */
   diskMegabytes?: number;
-  /** Clocks can be made to jump: with SQLite the machine's, with PostgreSQL that of each replica. */
+  /** Clocks can jump: with SQLite the machine's, with PostgreSQL that of each replica. */
   clocksJump?: boolean;
-  /** Variables for chronosd and router besides. */
+  /** Additional variables for chronosd and router. */
   settings?: Readonly<Record<string, string>>;
-  /** Where the {@link Targets} log what they did. */
+  /** Log file of the {@link Targets}. */
   receiver: ReceiverRecorder;
 };
 
@@ -71,7 +71,7 @@ export class House {
   #engine: Engine | undefined;
   #disk: SmallDisk | undefined;
   readonly #clocks: WallClock[] = [];
-  /** Where clients find each replica. */
+  /** The client addresses of the replicas. */
   readonly #apiPorts: number[] = [];
 
   private constructor(plan: HousePlan) {
@@ -82,12 +82,12 @@ export class House {
 
   /** Starts everything and registers the users' machines. */
   static async open(plan: HousePlan): Promise<House> {
-    const house = new House(plan);
+    const cluster = new House(plan);
     try {
-      await house.#open();
-      return house;
+      await cluster.#open();
+      return cluster;
     } catch (error) {
-      await house.close();
+      await cluster.close();
       throw error;
     }
   }
@@ -100,25 +100,25 @@ export class House {
     return this.#targets!;
   }
 
-  /** PostgreSQL; throws where alarms are kept in a file. */
+  /** PostgreSQL; throws when alarms are stored in a file. */
   get database(): HouseDatabase {
-    if (!this.#database) throw new Error('this house has no PostgreSQL');
+    if (!this.#database) throw new Error('this cluster has no PostgreSQL');
     return this.#database;
   }
 
-  /** The database that is more than one server, if that is what this house has. */
+  /** The database with more than one server, if this cluster has one. */
   get engine(): Engine | undefined {
     return this.#engine;
   }
 
-  /** Where the alarms can be read: a file, or a database without any link in between. */
+  /** Direct access to the alarms: a file, or a database without a link in between. */
   async readFrom(): Promise<string> {
     if (this.plan.store === 'sqlite') return this.sqlitePath;
     return this.#engine ? this.#engine.readUri() : this.database.directUri;
   }
 
   get disk(): SmallDisk {
-    if (!this.#disk) throw new Error('this house has no small disk');
+    if (!this.#disk) throw new Error('this cluster has no small disk');
     return this.#disk;
   }
 
@@ -127,7 +127,7 @@ export class House {
     return this.#clocks;
   }
 
-  /** The clock that the router, the agents and, with SQLite, chronosd go by; epoch milliseconds. */
+  /** The clock of the router, the agents and, with SQLite, chronosd; epoch milliseconds. */
   readonly now = (): number => this.#machineClock?.now() ?? Date.now();
 
   /** The machine's clock, where it can jump. */
@@ -144,7 +144,7 @@ export class House {
     return this.users.filter((user): user is NeoUser => user.machine !== 'target');
   }
 
-  /** Reads what a user's Neo holds, with the router out of the way. */
+  /** Reads the data of a user's Neo, without the router. */
   readNeo<T>(user: NeoUser, read: (get: NeoGet) => Promise<T>): Promise<T> {
     return readNeo({ home: this.plan.folder, dataDir: user.dataDir, token: user.token }, read);
   }
@@ -155,7 +155,7 @@ export class House {
     await this.#router?.end();
     for (const user of this.neos) {
       if (user.daemon) await user.daemon.end();
-      // A router that was killed and never came back leaves its machines behind; they are ours.
+      // A killed router without a successor leaves its machines running; they belong to this cluster.
       else killNeo(user);
     }
   }
@@ -282,5 +282,5 @@ export class House {
   }
 }
 
-/** A link that says nothing must not hold up who sets alarms: they ask again, under the same key. */
+/** A link without answers must not block clients that set alarms: they send the request again, under the same key. */
 const CLIENT_TIMEOUT_MS = 4_000;

@@ -1,4 +1,4 @@
-/** One daemon of the house: a real process that is started, stopped, continued and killed. */
+/** One daemon of the cluster: a real process that is started, stopped, continued and killed. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync, readFileSync } from 'node:fs';
 import { eventually } from '../eventually.ts';
@@ -7,15 +7,15 @@ import { PROGRAM, START_LIMIT_MS } from './processes.ts';
 export type DaemonPlan = {
   /** As in `chronosd-0`; for messages. */
   name: string;
-  /** What `reveille` is told. */
+  /** The arguments of `reveille`. */
   command: readonly string[];
   env: Readonly<Record<string, string>>;
-  /** Where it answers `/readyz` and `/healthz`. */
+  /** The address of `/readyz` and `/healthz`. */
   url: string;
   logFile: string;
 };
 
-/** A drain that takes longer than this has hung, and is cut short. */
+/** A drain that takes longer than this has hung, and is killed. */
 const END_LIMIT_MS = 35_000;
 
 const living = new Set<ChildProcess>();
@@ -49,7 +49,7 @@ export class Daemon {
   /** Starts it without waiting for more. */
   launch(): void {
     const { command, env, logFile } = this.#plan;
-    // The child writes to the file itself, so that its last words are there however it ends.
+    // The child writes to the file itself, so that its last output is there after any kind of end.
     const log = openSync(logFile, 'a');
     const child = spawn(process.execPath, [PROGRAM, ...command, '--json'], {
       env: { PATH: process.env.PATH, ...env },
@@ -62,7 +62,7 @@ export class Daemon {
     this.#stopped = false;
   }
 
-  /** Starts it and waits until it says that it can do its job. */
+  /** Starts it and waits until it reports that it is ready. */
   async start(): Promise<void> {
     this.launch();
     await eventually(`${this.name} is ready`, () => this.isReady(), START_LIMIT_MS);
@@ -83,13 +83,13 @@ export class Daemon {
     return this.#signal('SIGKILL');
   }
 
-  /** SIGSTOP: it stands still, and nobody is told. */
+  /** SIGSTOP: the process stops, and no other process is notified. */
   suspend(): void {
     this.#child!.kill('SIGSTOP');
     this.#stopped = true;
   }
 
-  /** SIGCONT: it goes on as if nothing had been. */
+  /** SIGCONT: the process continues. */
   resume(): void {
     this.#child!.kill('SIGCONT');
     this.#stopped = false;
@@ -106,8 +106,8 @@ export class Daemon {
   async #signal(signal: NodeJS.Signals): Promise<void> {
     const child = this.#child;
     if (!child || !this.running) return;
-    const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()));
+    const exited = new Promise<void>((resolve) => child.once('exit', () => resolve()));
     child.kill(signal);
-    await gone;
+    await exited;
   }
 }

@@ -1,4 +1,4 @@
-/** The PostgreSQL below a house: one server, or a primary with its synchronous standby. */
+/** The PostgreSQL of a cluster: one server, or a primary with its synchronous standby. */
 import { freePort, type PostgresServer, startPostgres } from '../postgres/server.ts';
 import { promote, startStandby } from '../postgres/standby.ts';
 import type { Links } from './links.ts';
@@ -9,20 +9,20 @@ export type DatabasePlan = {
   links: Links;
   /** Keeps a synchronous standby that can take over. */
   standby: boolean;
-  /** Its data live there instead of in a temporary folder. */
+  /** Its data are stored there instead of in a temporary folder. */
   disk: SmallDisk | undefined;
 };
 
-/** Little of everything, so that a small disk holds it and is soon full. */
+/** Small settings, so that it fits a small disk and soon fills it. */
 const SMALL = { min_wal_size: '2MB', max_wal_size: '4MB', shared_buffers: '4MB', max_connections: '60' };
 
 export class HouseDatabase {
   readonly #name: string;
-  /** What chronosd is given: each server behind its link. */
+  /** The addresses for chronosd: each server behind its link. */
   readonly uri: string;
   #primary: PostgresServer;
   #standby: PostgresServer | undefined;
-  /** Where the primary was that has been lost. */
+  /** The place of the lost primary. */
   #vacantPort: number | undefined;
 
   private constructor(primary: PostgresServer, standby: PostgresServer | undefined, name: string, uri: string) {
@@ -51,7 +51,7 @@ export class HouseDatabase {
     }
   }
 
-  /** Where the database can be read without any link in between. */
+  /** The address of the database without a link in between. */
   get directUri(): string {
     return this.#primary.uri(this.#name);
   }
@@ -64,7 +64,7 @@ export class HouseDatabase {
     return this.#primary.start();
   }
 
-  /** Takes PostgreSQL away without letting it tidy up, and brings it back after a while. */
+  /** Kills PostgreSQL without a shutdown, and starts it again after a delay. */
   async interrupt(forMs: number): Promise<void> {
     await this.#primary.stop('immediate');
     await pause(forMs);
@@ -72,28 +72,28 @@ export class HouseDatabase {
   }
 
   /**
-   * The primary and its disk are gone (`kill -9`); after a while somebody promotes the standby.
+   * Kills the primary and removes its disk (`kill -9`); promotes the standby after a delay.
    *
-   * @returns when that one took writes; epoch milliseconds
+   * @returns when the standby accepted writes; epoch milliseconds
    */
   async failOver(afterMs: number): Promise<number> {
     const lost = this.#primary;
-    const heir = this.#standby!;
+    const promoted = this.#standby!;
     this.#standby = undefined;
     await lost.kill();
     await pause(afterMs);
-    await promote(heir);
-    this.#primary = heir;
+    await promote(promoted);
+    this.#primary = promoted;
     // A commit waits for a synchronous standby; the new primary has none yet.
-    await heir.run('ALTER SYSTEM RESET synchronous_standby_names');
-    await heir.run('SELECT pg_reload_conf()');
+    await promoted.run('ALTER SYSTEM RESET synchronous_standby_names');
+    await promoted.run('SELECT pg_reload_conf()');
     const promotedAt = Date.now();
     await lost.remove();
     this.#vacantPort = lost.port;
     return promotedAt;
   }
 
-  /** A new standby where the lost primary was. */
+  /** Starts a new standby in the place of the lost primary. */
   async addStandby(): Promise<void> {
     this.#standby = await startStandby(this.#primary, { synchronous: true, port: this.#vacantPort! });
   }

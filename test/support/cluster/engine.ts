@@ -1,8 +1,8 @@
-/** A database that is more than one server: what the house and a campaign need of it. */
+/** A database with more than one server: the interface for the cluster and a campaign. */
 export type Engine = {
-  /** What chronosd is given. */
+  /** The address for chronosd. */
   uri: string;
-  /** Where the database can be read now, whoever leads. */
+  /** The current address for reads, with any leader. */
   readUri(): Promise<string>;
   /** Whether the audit's triggers can be put into its tables. */
   takesTriggers: boolean;

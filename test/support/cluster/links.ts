@@ -1,4 +1,4 @@
-/** The links of the house, each of which can be spoiled: who speaks to whom, through a proxy of ours. */
+/** The links of the cluster between its programs, each through a proxy that can simulate faults. */
 import { type LinkMode, PASS } from '../proxy/link-mode.ts';
 import { TcpProxy } from '../proxy/tcp-proxy.ts';
 
@@ -10,17 +10,17 @@ export class Links {
   readonly #enabled: boolean;
   readonly #proxies = new Map<LinkName, TcpProxy[]>();
 
-  /** @param enabled without it, everybody is led straight to their goal */
+  /** @param enabled without it, every link is a direct connection */
   constructor(enabled: boolean) {
     this.#enabled = enabled;
   }
 
-  /** The names of the links that there are. */
+  /** The names of the links. */
   get names(): LinkName[] {
     return [...this.#proxies.keys()];
   }
 
-  /** The port to use in order to reach this one over the link. */
+  /** The port of the link to this port. */
   async lead(name: LinkName, port: number): Promise<number> {
     if (!this.#enabled) return port;
     const proxy = await TcpProxy.open(port);
@@ -32,7 +32,7 @@ export class Links {
     for (const proxy of this.#proxies.get(name) ?? []) proxy.set(mode);
   }
 
-  /** All links are well again. */
+  /** Repairs all links. */
   heal(): void {
     for (const name of this.names) this.set(name, PASS);
   }

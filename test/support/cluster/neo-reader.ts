@@ -1,4 +1,4 @@
-/** Reading Neo's data the way anybody could: by starting Neo on it and asking. */
+/** Reads Neo's data through its API: starts Neo on the data and sends requests. */
 import { spawn } from 'node:child_process';
 import { openEnvelope } from '../../../src/wire/envelope.ts';
 import { eventually } from '../eventually.ts';
@@ -7,7 +7,7 @@ import { freePort, PROGRAM, START_LIMIT_MS } from './processes.ts';
 /** The source text of the `data` of a GET. */
 export type NeoGet = (path: string) => Promise<string>;
 
-/** Starts a Neo of its own on the data of one that is not running, lets `read` ask it, and ends it. */
+/** Starts another Neo on the data of one that is not running, lets `read` query it, and ends it. */
 export async function readNeo<T>(
   { home, dataDir, token }: { home: string; dataDir: string; token: string },
   read: (get: NeoGet) => Promise<T>,
@@ -24,7 +24,7 @@ export async function readNeo<T>(
     },
     stdio: ['ignore', 'ignore', 'inherit'],
   });
-  const gone = new Promise((resolve) => child.once('exit', resolve));
+  const exited = new Promise((resolve) => child.once('exit', resolve));
   const url = `http://127.0.0.1:${port}`;
   try {
     const ready = () =>
@@ -39,6 +39,6 @@ export async function readNeo<T>(
     });
   } finally {
     child.kill('SIGTERM');
-    await gone;
+    await exited;
   }
 }

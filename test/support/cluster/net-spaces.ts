@@ -1,23 +1,23 @@
 /**
- * Machines of a cluster in network namespaces of their own, on two networks of this machine's alone: one for the cluster
- * itself, one for its clients. Each machine can be cut off from either. Needs root.
+ * Machines of a cluster in separate network namespaces, on two private networks of this machine: one for the cluster,
+ * one for its clients. Each machine can be disconnected from either. Needs root.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 
-/** Addresses that are set aside for tests (RFC 2544). */
+/** Addresses that are reserved for tests (RFC 2544). */
 const NETS = { cluster: '198.18', clients: '198.19' } as const;
 const LETTERS = { cluster: 'c', clients: 'u' } as const;
 export type Net = keyof typeof NETS;
 
-const ip = (...words: string[]) => execFileSync('ip', words, { stdio: ['ignore', 'ignore', 'pipe'] });
-const quietly = (...words: string[]) => spawnSync('ip', words, { stdio: 'ignore' });
+const ip = (...args: string[]) => execFileSync('ip', args, { stdio: ['ignore', 'ignore', 'pipe'] });
+const quietly = (...args: string[]) => spawnSync('ip', args, { stdio: 'ignore' });
 
-/** Why there can be no namespaces here and what would help, or nothing. */
+/** Why namespaces are not available here, and the remedy; or nothing. */
 export function noNetSpaces(): string | undefined {
   if (process.getuid?.() !== 0) return 'network namespaces need root';
   const name = `rv${process.pid}`;
   if (spawnSync('ip', ['link', 'add', name, 'type', 'bridge']).status !== 0)
-    return 'there can be no network bridge here (iproute2 is missing, or this container may not)';
+    return 'a network bridge cannot be made here (iproute2 is missing, or the container lacks the right)';
   quietly('link', 'del', name);
   return undefined;
 }
@@ -68,7 +68,7 @@ export class NetSpaces {
     return `${NETS[net]}.${this.#id}.1`;
   }
 
-  /** Pulls the cables of a machine, or puts them in again. */
+  /** Disconnects the cables of a machine, or connects them. */
   plug(n: number, nets: readonly Net[], isIn: boolean): void {
     for (const net of nets) ip('link', 'set', this.#cable(n, net), isIn ? 'up' : 'down');
   }

@@ -2,7 +2,7 @@
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 
-/** The program under test: the sources, unless a test of the package names the one that it installed. */
+/** The program under test: the sources, unless a test of the package names the installed one. */
 export const PROGRAM =
   process.env.REVEILLE_TEST_PROGRAM ?? join(import.meta.dirname, '..', '..', '..', 'bin', 'reveille.mjs');
 export const START_LIMIT_MS = 60_000;

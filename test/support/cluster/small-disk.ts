@@ -9,10 +9,10 @@ const FILLER = 'filler';
 /** Pieces in which it is filled; the last one is a page of memory. */
 const PIECES = [1024 * 1024, 64 * 1024, 4096];
 
-/** Unmounts the disk when the process that made it is gone, however that ended. */
+/** Unmounts the disk when its owner process has ended in any way. */
 const GUARDIAN = 'cat > /dev/null; umount -l "$0" 2> /dev/null; rmdir "$0" 2> /dev/null';
 
-/** The reason why there can be no such disk here, or `false` when there can. */
+/** The reason why such a disk is not available here, or `false`. */
 export function noSmallDisk(): string | false {
   if (process.platform !== 'linux') return 'there is no tmpfs on this system';
   const missing = needs('mount');
@@ -31,7 +31,7 @@ export class SmallDisk {
   /** Mounts one. @param megabytes its size */
   constructor(megabytes: number) {
     this.folder = mkdtempSync(join(tmpdir(), 'reveille-disk-'));
-    // Every account may come in: PostgreSQL has one of its own.
+    // Every account may write: PostgreSQL has its own.
     const options = `size=${megabytes}m,mode=755`;
     execFileSync('mount', ['-t', 'tmpfs', '-o', options, 'reveille-test', this.folder]);
     this.#guardian = spawn('/bin/sh', ['-c', GUARDIAN, this.folder], {
@@ -42,7 +42,7 @@ export class SmallDisk {
     (this.#guardian.stdin as unknown as { unref(): void }).unref();
   }
 
-  /** Leaves not a page free. */
+  /** Fills it to the last page. */
   fill(): void {
     const file = openSync(join(this.folder, FILLER), 'a');
     try {
@@ -59,12 +59,12 @@ export class SmallDisk {
     }
   }
 
-  /** Takes away what {@link fill} wrote. */
+  /** Removes the file of {@link fill}. */
   free(): void {
     rmSync(join(this.folder, FILLER), { force: true });
   }
 
-  /** Unmounts it; whoever used it must be gone. */
+  /** Unmounts it; its users must have ended. */
   remove(): void {
     execFileSync('umount', [this.folder]);
     rmSync(this.folder, { recursive: true, force: true });

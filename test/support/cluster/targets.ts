@@ -1,7 +1,6 @@
 /**
- * The agents' end of many users at once: one HTTP server with a daemon for each of them, which takes wakes as Neo does
- * (a `fire_id` it knows is answered and not run), keeps a log of what it did, and can be told to be slow, to hang or to
- * fail.
+ * The targets of many users: one HTTP server with a daemon for each user. It accepts wakes as Neo does (a known
+ * `fire_id` is answered without a turn), logs its turns, and can be slow, hang or fail on request.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -13,7 +12,7 @@ import { type ChatRequest, chatRequestSchema, RAW_WAKE_FIELDS } from '../../../s
 import type { ReceiverRecorder } from '../../fault/checker/journal.ts';
 import { pause } from './processes.ts';
 
-export type Manner =
+export type TargetBehavior =
   /** Accepts after this many milliseconds. */
   | { kind: 'accept'; afterMs: () => number }
   /** Never answers. */
@@ -22,19 +21,19 @@ export type Manner =
   | { kind: 'fail' };
 
 /**
- * An agent's daemon on an ordinary day: prompt, but now and then in no hurry. What is under way at a fault is what is
- * interesting.
+ * The normal behaviour of an agent's daemon: fast, sometimes slow. Turns in progress at a fault are the interesting
+ * case.
  */
-export const USUAL: Manner = {
+export const USUAL: TargetBehavior = {
   kind: 'accept',
   afterMs: () => (Math.random() < 0.7 ? 20 * Math.random() : 500 * Math.random()),
 };
 
 export type TargetsPlan = {
   log: ReceiverRecorder;
-  /** The clock of the machine that the targets stand on, epoch milliseconds. */
+  /** The clock of the machine of the targets, epoch milliseconds. */
   now: () => number;
-  /** The latest instant that it has shown within the last so many milliseconds. */
+  /** The latest instant that it has shown within the last `ms` milliseconds. */
   latestWithin: (ms: number) => number;
 };
 
@@ -42,11 +41,11 @@ const ON_ITS_WAY_MS = 1000;
 
 export class Targets {
   readonly port: number;
-  /** Wakes that came before they were due, as sentences. */
+  /** Wakes that arrived before they were due, as sentences. */
   readonly early: string[] = [];
   readonly #server: Server;
   readonly #plan: TargetsPlan;
-  readonly #manners = new Map<string, Manner>();
+  readonly #manners = new Map<string, TargetBehavior>();
   readonly #known = new Set<string>();
 
   private constructor(server: Server, port: number, plan: TargetsPlan) {
@@ -66,9 +65,9 @@ export class Targets {
     return new Targets(server, address.port, plan);
   }
 
-  /** How the daemon of a user behaves from now on. */
-  set(user: string, manner: Manner): void {
-    this.#manners.set(user, manner);
+  /** Sets the behaviour of a user's daemon from now on. */
+  set(user: string, behavior: TargetBehavior): void {
+    this.#manners.set(user, behavior);
   }
 
   async close(): Promise<void> {
@@ -80,16 +79,16 @@ export class Targets {
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const [, user = '', route] = request.url!.split('/');
-    const manner = this.#manners.get(user);
-    if (!manner) return refuse(response, new ReveilleError('not_found', `nobody is called ${user} here`));
+    const behavior = this.#manners.get(user);
+    if (!behavior) return refuse(response, new ReveilleError('not_found', `there is no user ${user}`));
     if (route === 'healthz') return accept(response, 200, { status: 'ok', busy: false, queued: 0 });
     const arrivedAt = this.#plan.now();
     const text = (await buffer(request)).toString('utf8');
     const wake = chatRequestSchema.parse(parseJsonObject(text, RAW_WAKE_FIELDS));
-    await this.#take(user, manner, wake, arrivedAt, response);
+    await this.#take(user, behavior, wake, arrivedAt, response);
   }
 
-  async #take(user: string, manner: Manner, wake: ChatRequest, arrivedAt: number, response: ServerResponse) {
+  async #take(user: string, behavior: TargetBehavior, wake: ChatRequest, arrivedAt: number, response: ServerResponse) {
     const fireId = wake.fire_id!;
     const arrival = {
       fireId,
@@ -102,20 +101,20 @@ export class Targets {
       { ...arrival, ...(wake.missed_count === undefined ? {} : { missedCount: wake.missed_count }) },
       arrivedAt,
     );
-    // A clock that jumped back while the wake was on its way says nothing against it.
+    // A clock that jumped back during the request does not make it early.
     const aheadMs = wake.scheduled_for! - this.#plan.latestWithin(ON_ITS_WAY_MS);
     if (aheadMs > 0) this.early.push(`${fireId} reached ${user} ${aheadMs} ms before it was due`);
-    if (manner.kind === 'hang') return;
-    if (manner.kind === 'fail') {
+    if (behavior.kind === 'hang') return;
+    if (behavior.kind === 'fail') {
       answered(500, this.#plan.now());
       return refuse(response, new ReveilleError('internal', 'this daemon fails on purpose'));
     }
-    await pause(manner.afterMs());
+    await pause(behavior.afterMs());
     const deduped = this.#known.has(fireId);
     this.#known.add(fireId);
     const now = this.#plan.now();
     if (!deduped) this.#plan.log.turn({ ...arrival, status: 'done' }, now);
-    // Whoever asked may be gone; then nothing was answered, though the turn has run.
+    // The caller may have disconnected: it gets no answer, though the turn has run.
     if (response.destroyed) return;
     answered(deduped ? 200 : 202, now);
     const conversation_id = wake.conversation_id ?? user;

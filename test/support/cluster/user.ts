@@ -1,4 +1,4 @@
-/** A user of the house: who sets alarms, through whichever replica, and the daemon that is woken for them. */
+/** A user of the cluster: sets alarms through any replica, and has a daemon that is woken for them. */
 import { readdirSync, readFileSync } from 'node:fs';
 import type { ChronosClient } from '../../../src/chronos/client.ts';
 import type { Daemon } from './daemon.ts';
@@ -24,7 +24,7 @@ export function neoPid({ dataDir }: NeoUser): number | undefined {
     const [pidFile] = readdirSync(dataDir).filter((name) => name.endsWith('.pid'));
     const pid = pidFile ? Number(readFileSync(`${dataDir}/${pidFile}`, 'utf8').trim()) : Number.NaN;
     if (!Number.isInteger(pid) || pid <= 1) return undefined;
-    // The pid may have passed to someone else: only a process that runs our Neo is ours to end.
+    // The pid may have been reused: this ends only a process that runs the Neo of the test.
     const command = readFileSync(`/proc/${pid}/cmdline`, 'utf8');
     return command.includes(PROGRAM) && command.includes('neo') ? pid : undefined;
   } catch {

@@ -8,7 +8,7 @@ import { WallClock } from './wall-clock.ts';
 
 const HOUR_MS = 3_600_000;
 
-test('a clock that jumped knows when it showed what, and when it first came to an instant', (t) => {
+test('a clock that jumped knows when it showed an instant, and when it first reached one', (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'reveille-clock-'));
   t.after(() => rmSync(folder, { recursive: true }));
   const machine = new ManualClock();
@@ -27,7 +27,7 @@ test('a clock that jumped knows when it showed what, and when it first came to a
   assert.equal(clock.whenShown(start + 2500), start + 2500);
   assert.equal(clock.whenReached(start + 500, start), start + 500);
   assert.equal(clock.whenReached(start + HOUR_MS / 2, start), start + 1000, 'in the hour that was skipped');
-  assert.equal(clock.whenReached(start + HOUR_MS / 2, start + 2000), start + HOUR_MS / 2, 'owed after the jump back');
+  assert.equal(clock.whenReached(start + HOUR_MS / 2, start + 2000), start + HOUR_MS / 2, 'in the skipped hour');
   assert.equal(clock.latestWithin(1500), start + HOUR_MS + 2000);
   assert.equal(clock.latestWithin(500), start + 3000);
 });

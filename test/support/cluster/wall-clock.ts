@@ -1,33 +1,33 @@
 /**
- * A wall clock that can be made to jump while processes run: libfaketime, loaded into them, reads its offset from a
- * file at every look at the clock. Monotonic clocks and timers go on undisturbed.
+ * A wall clock that can jump while processes run: libfaketime, loaded into them, reads its offset from a file at every
+ * reading of the clock. Monotonic clocks and timers are not affected.
  */
 import { existsSync, globSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Where distributions put it: Debian and its children, Fedora, Alpine and Arch. */
+/** Its paths in distributions: Debian and its derivatives, Fedora, Alpine and Arch. */
 const PLACES = [
   '/usr/lib/*/faketime/libfaketime.so.1',
   '/usr/lib{,64}/faketime/libfaketime.so.1',
   '/usr/lib/faketime/libfaketimeMT.so.1',
 ];
 
-/** The path of libfaketime, or `undefined` where it is not installed. */
+/** The path of libfaketime, or `undefined` when it is not installed. */
 export function findFaketime(): string | undefined {
   return PLACES.flatMap((place) => globSync(place)).find((path) => existsSync(path));
 }
 
 /** From `realAt` on the clock shows `offsetMs` more than the machine's. */
-type Stretch = { realAt: number; offsetMs: number };
+type ClockInterval = { realAt: number; offsetMs: number };
 
 export class WallClock {
   readonly #file: string;
-  readonly #stretches: Stretch[] = [{ realAt: Number.NEGATIVE_INFINITY, offsetMs: 0 }];
+  readonly #stretches: ClockInterval[] = [{ realAt: Number.NEGATIVE_INFINITY, offsetMs: 0 }];
 
   readonly #machineNow: () => number;
 
   /**
-   * @param folder where the offset is kept, in a file with this number
+   * @param folder of the file with the offset, which has this number in its name
    * @param machineNow the machine's clock, epoch milliseconds
    */
   constructor(folder: string, number: number, machineNow: () => number = Date.now) {
@@ -36,7 +36,7 @@ export class WallClock {
     this.#write(0);
   }
 
-  /** What a process needs in its environment to go by this clock. */
+  /** The environment of a process with this clock. */
   environment(): Record<string, string> {
     const library = findFaketime();
     if (library === undefined) throw new Error('libfaketime is not installed');
@@ -45,7 +45,7 @@ export class WallClock {
       FAKETIME_TIMESTAMP_FILE: this.#file,
       FAKETIME_NO_CACHE: '1',
       FAKETIME_DONT_FAKE_MONOTONIC: '1',
-      // Only the clock is in question; the times of files stay as they are.
+      // Only the clock changes; the times of files stay.
       NO_FAKE_STAT: '1',
     };
   }
@@ -54,28 +54,28 @@ export class WallClock {
     return this.#stretches.at(-1)!.offsetMs;
   }
 
-  /** Sets the clock to the machine's and so much more (or less). */
+  /** Sets the clock to the machine's plus this offset, which may be negative. */
   set(offsetMs: number): void {
     this.#write(offsetMs);
     this.#stretches.push({ realAt: this.#machineNow(), offsetMs });
   }
 
-  /** What it shows, epoch milliseconds. */
+  /** Its current time, epoch milliseconds. */
   now(): number {
     return this.#machineNow() + this.offsetMs;
   }
 
-  /** When, by the machine's clock, this one showed an instant that it did show. */
+  /** The machine's time at which this clock showed a past instant. */
   whenShown(instant: number): number {
     const now = this.#machineNow();
-    const stretch = this.#stretches.findLast(({ realAt, offsetMs }, index) => {
+    const interval = this.#stretches.findLast(({ realAt, offsetMs }, index) => {
       const until = this.#stretches[index + 1]?.realAt ?? now;
       return instant - offsetMs >= realAt && instant - offsetMs <= until;
     });
-    return instant - (stretch?.offsetMs ?? 0);
+    return instant - (interval?.offsetMs ?? 0);
   }
 
-  /** When, by the machine's clock and from a moment on, this one first showed an instant or a later one. */
+  /** The machine's time, from a moment on, at which this clock first showed an instant or a later one. */
   whenReached(instant: number, since: number): number {
     for (const [index, { realAt, offsetMs }] of this.#stretches.entries()) {
       const until = this.#stretches[index + 1]?.realAt ?? Number.POSITIVE_INFINITY;
@@ -85,7 +85,7 @@ export class WallClock {
     return Number.POSITIVE_INFINITY;
   }
 
-  /** The latest instant that it has shown within the last so many milliseconds. */
+  /** The latest instant that it has shown within the last `ms` milliseconds. */
   latestWithin(ms: number): number {
     const now = this.#machineNow();
     const ends = this.#stretches.map(({ offsetMs }, index) => {

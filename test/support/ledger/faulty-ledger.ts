@@ -1,15 +1,14 @@
 /**
- * `reveille ledger` with accidents: an MCP server over stdio that passes every line on to the real one and back, and
- * lets something go wrong at calls of `transfer`. What goes wrong stands in the file that LEDGER_FAULTS names, a line
- * for each call; a line is used up before anything happens, so that a process that is started again goes on with the
- * next.
+ * `reveille ledger` with faults: an MCP server over stdio that forwards every line to the real one and back, with
+ * faults at calls of `transfer`. The file of LEDGER_FAULTS lists the faults, a line for each call. A line is removed
+ * before its fault happens, so that a restarted process continues with the next.
  *
- * - `ok`: nothing
+ * - `ok`: no fault
  * - `die-before`: the ledger is killed before it gets the call
- * - `die-after`: the ledger is killed when it has answered, and nobody gets the answer
- * - `mute`: the answer is lost, the ledger lives
- * - `slow 200`: the answer is held back for so many milliseconds
- * - `garble`: what is answered is no tool result
+ * - `die-after`: the ledger is killed after its answer, and the answer is lost
+ * - `mute`: the answer is lost, the ledger stays alive
+ * - `slow 200`: the answer is delayed by so many milliseconds
+ * - `garble`: the answer is no tool result
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -36,7 +35,7 @@ function die(): never {
   process.exit(1);
 }
 
-/** What is to be done with the answer to a request. */
+/** The treatment of the answer to a request. */
 const awaited = new Map<string | number, string>();
 
 const toLedger = (line: string) => ledger.stdin?.write(`${line}\n`);
@@ -59,9 +58,9 @@ createInterface({ input: ledger.stdout! }).on('line', (line) => {
   const fault = method === undefined && id !== undefined ? awaited.get(id) : undefined;
   if (fault === 'die-after') die();
   if (fault === 'mute') return;
-  const [word, milliseconds] = (fault ?? 'ok').split(' ');
-  if (word === 'slow') setTimeout(() => toClient(line), Number(milliseconds));
-  else if (word === 'garble') toClient(JSON.stringify({ jsonrpc: '2.0', id, result: { content: 'no list' } }));
+  const [kind, milliseconds] = (fault ?? 'ok').split(' ');
+  if (kind === 'slow') setTimeout(() => toClient(line), Number(milliseconds));
+  else if (kind === 'garble') toClient(JSON.stringify({ jsonrpc: '2.0', id, result: { content: 'no list' } }));
   else toClient(line);
 });
 

@@ -1,16 +1,11 @@
-/**
- * Manifests for tests: the one that ships with its ledger in a folder of the test's own, and with accidents where they
- * are wanted.
- */
+/** Manifests for tests: the shipped one with its ledger in a folder of the test, and with optional faults. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const SHIPPED = join(import.meta.dirname, '..', '..', '..', 'agents', 'executor.json');
 
 export type LedgerManifestOptions = {
-  /**
-   * What goes wrong at each call of `transfer`, as `faulty-ledger.ts` lists it; without it the ledger is the real one.
-   */
+  /** The fault at each call of `transfer`, as `faulty-ledger.ts` lists it; without it the ledger is the real one. */
   faults?: readonly string[];
   /** For calls of `transfer`. */
   timeoutMs?: number;
@@ -21,7 +16,7 @@ type Shipped = { servers: [{ tools: { name: string; timeout_ms?: number }[] } & 
 /**
  * Writes a manifest into a folder, with the ledger's data below it.
  *
- * @returns the manifest's path, and where the ledger keeps its data
+ * @returns the paths of the manifest and of the ledger's data
  */
 export function writeLedgerManifest(
   folder: string,

@@ -8,14 +8,14 @@ import { dirname, join } from 'node:path';
 export type Binaries = {
   initdb: string;
   postgres: string;
-  /** Whom to run them as; nothing when this process is an ordinary user. */
+  /** The account that runs them; none when this process is an ordinary user. */
   account: { uid: number; gid: number } | undefined;
 };
 
 /** The platforms by the names that the packages have. */
 const PLATFORM = process.platform === 'win32' ? 'windows' : process.platform;
 
-/** PostgreSQL refuses to run as root. Any account that the system knows will do, and `nobody` is known everywhere. */
+/** PostgreSQL refuses to run as root. Any account of the system is suitable, and `nobody` exists everywhere. */
 function unprivilegedAccount(): Binaries['account'] {
   if (process.getuid?.() !== 0) return undefined;
   const passwd = readFileSync('/etc/passwd', 'utf8');
@@ -27,12 +27,12 @@ function unprivilegedAccount(): Binaries['account'] {
 }
 
 /**
- * Where the suites of a run leave a cluster as `initdb` makes it, for each other to copy: a second of CPU for each that
- * does not make its own. `run.ts` says where.
+ * The suites of a run share a cluster as `initdb` makes it, and each copies it: this saves a second of CPU for each.
+ * `run.ts` sets the path.
  */
 export const SHARED = process.env.REVEILLE_TEST_CLUSTER;
 
-/** Makes a folder that the account may use: beside the shared cluster unless told, else in the temporary folder. */
+/** Makes a folder that the account may use: beside the shared cluster by default, otherwise in the temporary folder. */
 export function makeFolder(name: string, account: Binaries['account'], parent?: string): string {
   const place = parent ?? (SHARED === undefined ? tmpdir() : dirname(SHARED));
   const folder = mkdtempSync(join(place, name));
@@ -46,7 +46,7 @@ function runs(program: string, account: Binaries['account']): boolean {
 
 let found: Binaries | undefined;
 
-/** Finds the programs; copies them once where the account cannot reach the checkout (one below `/root`, say). */
+/** Finds the programs; copies them once when the account cannot read the checkout, for example one below `/root`. */
 export async function findBinaries(): Promise<Binaries> {
   if (found) return found;
   const account = unprivilegedAccount();

@@ -1,4 +1,4 @@
-/** A Citus cluster of a test's own: a coordinator and workers, where the Citus of the distribution or one's own is installed. */
+/** A test's own Citus cluster: a coordinator and workers, where Citus is installed from the distribution or by hand. */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { type PostgresServer, startPostgres } from './server.ts';
 
 const DATABASE = 'reveille';
 
-/** Where programs and libraries of the PostgreSQL are that `pg_config` belongs to. */
+/** The folders of programs and libraries of the PostgreSQL of `pg_config`. */
 function installed(): { programs: { initdb: string; postgres: string }; library: string } | undefined {
   const { status, stdout } = spawnSync('pg_config', ['--bindir', '--pkglibdir'], { encoding: 'utf8' });
   if (status !== 0) return undefined;
@@ -19,7 +19,7 @@ function installed(): { programs: { initdb: string; postgres: string }; library:
   };
 }
 
-/** Why there can be no Citus here and what would help, or nothing. */
+/** Why Citus is not available here, and the remedy; or nothing. */
 export function noCitus(): string | undefined {
   if (process.env.REVEILLE_TEST_CITUS_URI) return undefined;
   const found = installed();
@@ -30,11 +30,11 @@ export function noCitus(): string | undefined {
 export class CitusCluster implements Engine {
   /** Triggers on distributed tables are not supported. */
   readonly takesTriggers = false;
-  /** The database that is spread over the workers, as chronosd connects to it. */
+  /** The database that is distributed over the workers, as chronosd connects to it. */
   readonly uri: string;
-  /** None where the cluster is not ours. */
+  /** None where the cluster is not the test's. */
   readonly coordinator: PostgresServer | undefined;
-  /** None where the cluster is not ours. */
+  /** None where the cluster is not the test's. */
   readonly workers: readonly PostgresServer[];
 
   private constructor(uri: string, coordinator: PostgresServer | undefined, workers: readonly PostgresServer[]) {
@@ -48,7 +48,7 @@ export class CitusCluster implements Engine {
     const given = process.env.REVEILLE_TEST_CITUS_URI;
     if (given) return new CitusCluster(given, undefined, []);
     const { programs } = installed()!;
-    // The servers talk to each other on loopback, in the clear and without passwords.
+    // The servers connect to each other on loopback, unencrypted and without passwords.
     const settings = {
       shared_preload_libraries: 'citus',
       max_connections: '150',

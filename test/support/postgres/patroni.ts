@@ -1,6 +1,6 @@
 /**
- * Three PostgreSQL under Patroni with one etcd, from the distribution's packages, each on a machine (a network
- * namespace) of its own; behind a URI with three hosts, or behind HAProxy.
+ * Three PostgreSQL servers under Patroni with one etcd, from the distribution's packages, each on its own machine (a
+ * network namespace). Clients use a URI with three hosts, or HAProxy.
  */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -19,11 +19,11 @@ const DATABASE = 'reveille';
 const PASSWORD = 'x';
 const POSTGRES_PORT = 5432;
 const REST_PORT = 8008;
-/** Patroni's own: how long nobody hears of a leader until another one may be, seconds. It is the shortest it takes. */
+/** Patroni's own setting: seconds without news of a leader until another may lead. This is its minimum. */
 export const TTL_SECONDS = 20;
 const START_LIMIT_MS = 90_000;
 
-/** Why there can be no Patroni here and what would help, or nothing. */
+/** Why Patroni is not available here, and the remedy; or nothing. */
 export function noPatroni(): string | undefined {
   const missing = needs(['patroni', 'iproute2'], false);
   if (missing !== false) return missing;
@@ -66,7 +66,7 @@ export class PatroniCluster implements Engine {
     this.#account = account;
   }
 
-  /** @param through whether chronosd is given HAProxy's address or those of all three */
+  /** @param through whether chronosd gets HAProxy's address or those of all three */
   static async start(through: 'hosts' | 'haproxy'): Promise<PatroniCluster> {
     const { account } = await findBinaries();
     const folder = makeFolder('reveille-patroni-', account);
@@ -149,10 +149,10 @@ listen postgres\n  bind 127.0.0.1:${port}\n  option httpchk GET /primary\n  http
     return `postgres://postgres:${PASSWORD}@127.0.0.1:${port}/${DATABASE}`;
   }
 
-  #run(name: string, program: string, words: string[], space?: string): ChildProcess {
+  #run(name: string, program: string, args: string[], space?: string): ChildProcess {
     const log = openSync(join(this.#folder, `${name}.log`), 'a');
     const { uid, gid } = this.#account;
-    const as = ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', program, ...words];
+    const as = ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups', program, ...args];
     const whole = space === undefined ? as : ['ip', 'netns', 'exec', space, ...as];
     return spawn(whole[0]!, whole.slice(1), {
       cwd: this.#folder,
@@ -168,7 +168,7 @@ listen postgres\n  bind 127.0.0.1:${port}\n  option httpchk GET /primary\n  http
   async #until(what: string, holds: () => Promise<boolean>): Promise<void> {
     const end = Date.now() + START_LIMIT_MS;
     while (!(await holds().catch(() => false))) {
-      if (Date.now() > end) throw new Error(`under Patroni it did not come about that ${what}`);
+      if (Date.now() > end) throw new Error(`timeout with Patroni while waiting: ${what}`);
       await pause(100);
     }
   }
@@ -179,7 +179,7 @@ listen postgres\n  bind 127.0.0.1:${port}\n  option httpchk GET /primary\n  http
     return { status: answer.status, body: (await answer.json()) as { role?: string } };
   }
 
-  /** The node that leads, as the nodes say that can be asked. */
+  /** The leading node, according to the reachable nodes. */
   leader(): Promise<number | undefined> {
     return this.leaderBut(undefined);
   }
@@ -188,15 +188,15 @@ listen postgres\n  bind 127.0.0.1:${port}\n  option httpchk GET /primary\n  http
   async leaderBut(other: number | undefined): Promise<number | undefined> {
     for (let n = 0; n < NODES; n++) {
       if (n === other) continue;
-      const said = await this.#says(n, '/primary').catch(() => undefined);
-      if (said?.status === 200) return n;
+      const reported = await this.#says(n, '/primary').catch(() => undefined);
+      if (reported?.status === 200) return n;
     }
     return undefined;
   }
 
-  /** Resolves when there is a leader, two that follow it, and one of them in step with it. */
+  /** Resolves when there is a leader, two followers, and one of them is a synchronous one. */
   whole(): Promise<void> {
-    return this.#until('all nodes are well', async () => {
+    return this.#until('all nodes are healthy', async () => {
       if ((await this.leader()) === undefined) return false;
       const all = await Promise.all(Array.from({ length: NODES }, (_, n) => this.#says(n, '/health')));
       const inStep = await Promise.all(Array.from({ length: NODES }, (_, n) => this.#says(n, '/synchronous')));
@@ -206,7 +206,7 @@ listen postgres\n  bind 127.0.0.1:${port}\n  option httpchk GET /primary\n  http
 
   async #leaderUri(database: string): Promise<string> {
     const n = await this.leader();
-    if (n === undefined) throw new Error('nobody leads');
+    if (n === undefined) throw new Error('there is no leader');
     return `postgres://postgres:${PASSWORD}@${this.#spaces.address(n, 'clients')}:${POSTGRES_PORT}/${database}`;
   }
 
@@ -233,27 +233,27 @@ listen postgres\n  bind 127.0.0.1:${port}\n  option httpchk GET /primary\n  http
     return [...new Set([patroni, postmaster].filter((pid) => pid !== undefined).flatMap(familyOf))];
   }
 
-  /** `kill -9` of everything on a node; resolves when it has gone. {@link revive} starts it again. */
+  /** Kills every process of a node with `kill -9`; resolves when they have ended. {@link revive} starts it again. */
   async kill(n: number): Promise<void> {
     const patroni = this.#patronis[n];
-    const gone =
+    const ended =
       patroni && patroni.exitCode === null && patroni.signalCode === null ? once(patroni, 'exit') : undefined;
     signal(this.#processesOf(n), 'SIGKILL');
-    await gone;
+    await ended;
   }
 
   revive(n: number): void {
     this.#startNode(n);
   }
 
-  /** Stops everything on a node where it stands; gives back what makes it go on. */
+  /** Stops every process of a node (SIGSTOP); returns a function that continues them. */
   freeze(n: number): () => void {
     const pids = this.#processesOf(n);
     signal(pids, 'SIGSTOP');
     return () => signal(pids, 'SIGCONT');
   }
 
-  /** Cuts a node off; gives back what connects it again. */
+  /** Disconnects a node; returns a function that connects it again. */
   cut(n: number, nets: readonly Net[]): () => void {
     this.#spaces.plug(n, nets, false);
     return () => this.#spaces.plug(n, nets, true);

@@ -1,6 +1,6 @@
 /**
- * A PostgreSQL server of a test's own: on a free port of 127.0.0.1, its data in a temporary folder, both gone with the
- * test process however that ends.
+ * A test's own PostgreSQL server: on a free port of 127.0.0.1, its data in a temporary folder. Both are removed with
+ * the test process after any kind of end.
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -15,12 +15,13 @@ import { type Binaries, findBinaries, makeFolder, SHARED } from './binaries.ts';
 const USER = 'reveille';
 const PASSWORD = 'an-embedded-password';
 
-/** How a server is stopped: `fast` as an operator does it, `immediate` as a power cut does. */
+/** How a server is stopped: `fast` like an operator, `immediate` like a power failure. */
 export type StopMode = 'fast' | 'immediate';
 const SIGNAL: Record<StopMode, NodeJS.Signals> = { fast: 'SIGINT', immediate: 'SIGQUIT' };
 
 /**
- * Waits until its input ends, as it does when the test process is gone; then stops the server and removes its folder.
+ * Waits until its input ends, which happens when the test process has ended; then stops the server and removes its
+ * folder.
  */
 const GUARDIAN = `
   cat > /dev/null
@@ -57,10 +58,10 @@ function killIfThere(pid: number): void {
   }
 }
 
-/** Whether a process has let go of all it had, reaped by its parent or not. */
+/** Whether a process has released its resources, with or without being reaped by its parent. */
 function hasEnded(pid: number): boolean {
   try {
-    // The state follows the name, which may hold anything and ends with the last parenthesis.
+    // The state follows the name, which may have any content and ends with the last parenthesis.
     return readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1)!.startsWith('Z');
   } catch {
     return true;
@@ -76,7 +77,7 @@ export function configurationLines(settings: Record<string, string>): string {
 
 export class PostgresServer {
   readonly port: number;
-  /** Holds `data`, the cluster. */
+  /** The folder of `data`, the cluster. */
   readonly folder: string;
   readonly #binaries: Binaries;
   readonly #guardian: ChildProcess;
@@ -84,7 +85,7 @@ export class PostgresServer {
   #said = '';
   #databases = 0;
 
-  /** Takes over a folder with a cluster in it; {@link startPostgres} and `addStandby` make one. */
+  /** Uses a folder with a cluster in it; {@link startPostgres} and `addStandby` make one. */
   constructor(folder: string, port: number, binaries: Binaries) {
     this.folder = folder;
     this.port = port;
@@ -106,7 +107,7 @@ export class PostgresServer {
     return `postgres://${user}:${password}@127.0.0.1:${this.port}/${database}`;
   }
 
-  /** Adds lines to its configuration; they count from the next start. */
+  /** Adds lines to its configuration; they apply from the next start. */
   configure(settings: Record<string, string>): void {
     appendFileSync(join(this.dataFolder, 'postgresql.conf'), configurationLines(settings));
   }
@@ -131,7 +132,7 @@ export class PostgresServer {
     });
   }
 
-  /** Resolves when the server and all of its processes are gone. */
+  /** Resolves when the server and all of its processes have ended. */
   async stop(mode: StopMode = 'fast'): Promise<void> {
     const server = this.#process;
     if (!server) return;
@@ -142,31 +143,34 @@ export class PostgresServer {
     await ended;
   }
 
-  /** `kill -9` of the server and everything it has started, as when its machine is gone; resolves when all of it is. */
+  /**
+   * Kills the server and all of its child processes with `kill -9`, like the loss of its machine; resolves when all
+   * have ended.
+   */
   async kill(): Promise<void> {
     const server = this.#process;
     if (!server || !this.running) return;
     this.#process = undefined;
     const ended = once(server, 'exit');
-    // Held still, it starts nobody else meanwhile.
+    // While it is stopped, it starts no other process.
     server.kill('SIGSTOP');
     const listed = readFileSync(`/proc/${server.pid}/task/${server.pid}/children`, 'utf8').trim().split(/\s+/);
     const children = listed.map(Number).filter((pid) => pid > 1);
     server.kill('SIGKILL');
     for (const child of children) killIfThere(child);
     await ended;
-    // Whoever still has its shared memory keeps the next server from starting.
+    // A process that still has its shared memory would prevent the start of the next server.
     await eventually('the processes of PostgreSQL have ended', () => children.every(hasEnded));
   }
 
-  /** Stops it for good and removes its data. */
+  /** Stops it permanently and removes its data. */
   async remove(): Promise<void> {
     await this.stop('immediate');
     rmSync(this.folder, { recursive: true, force: true });
     this.#guardian.stdin?.end();
   }
 
-  /** The end of what the server has written to its log. */
+  /** The end of the server's log. */
   get said(): string {
     return this.#said;
   }
@@ -186,7 +190,7 @@ export class PostgresServer {
   /**
    * Makes a new database.
    *
-   * @param clauses what `CREATE DATABASE` is told besides the name
+   * @param clauses of `CREATE DATABASE` after the name
    * @returns its name
    */
   async createDatabase(clauses = ''): Promise<string> {
@@ -201,16 +205,16 @@ export class PostgresServer {
   }
 }
 
-export type PostgresPlace = {
-  /** Where its folder is made; beside the shared cluster of a run, or in the temporary folder, unless told. */
+export type PostgresOptions = {
+  /** The parent of its folder; by default beside the shared cluster of a run, or in the temporary folder. */
   parent?: string;
-  /** What `initdb` is told besides. */
+  /** Additional arguments of `initdb`. */
   initdb?: readonly string[];
-  /** Other programs than those that npm installed. */
+  /** Programs other than npm's. */
   programs?: Pick<Binaries, 'initdb' | 'postgres'>;
 };
 
-/** A copy that keeps who owns what; the target is whole, or not there. */
+/** A copy that keeps the owners of files; the target is complete or absent. */
 async function copyCluster(from: string, to: string): Promise<void> {
   const begun = `${to}.${process.pid}`;
   await promisify(execFile)('cp', ['-Rp', from, begun]);
@@ -243,14 +247,14 @@ async function makeCluster(
     ],
     { ...account, cwd: folder },
   );
-  // Another suite may have been first, and then it stays.
+  // Another suite may have been first; its copy stays.
   if (shared !== undefined) await copyCluster(dataFolder, shared).catch(() => undefined);
 }
 
-/** Makes and starts a server. It listens on 127.0.0.1 only and keeps what it acknowledges, as a real one does. */
+/** Makes and starts a server. It listens on 127.0.0.1 only and keeps acknowledged data, as a real one does. */
 export async function startPostgres(
   settings: Record<string, string> = {},
-  { parent, initdb = [], programs }: PostgresPlace = {},
+  { parent, initdb = [], programs }: PostgresOptions = {},
 ): Promise<PostgresServer> {
   const binaries = { ...(await findBinaries()), ...programs };
   const folder = makeFolder('reveille-postgres-', binaries.account, parent);

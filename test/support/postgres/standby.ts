@@ -5,7 +5,7 @@ import pg from 'pg';
 import { findBinaries, makeFolder } from './binaries.ts';
 import { freePort, PostgresServer } from './server.ts';
 
-/** What of a running cluster must not be copied. */
+/** The files of a running cluster that must not be copied. */
 const OF_THE_PRIMARY = ['postmaster.pid', 'postmaster.opts'];
 
 /** Copies a running cluster between the two calls that PostgreSQL has for it (its manual, "Low-Level API backup"). */
@@ -30,7 +30,7 @@ async function copyCluster(primary: PostgresServer, folder: string): Promise<voi
  * Starts a hot standby that streams from the primary.
  *
  * @param options.synchronous the primary waits for it at every commit from now on
- * @param options.port where it listens; a free port unless told
+ * @param options.port of its listener; a free port by default
  */
 export async function startStandby(
   primary: PostgresServer,
@@ -60,7 +60,7 @@ export async function startStandby(
   return standby;
 }
 
-/** Makes a standby the primary; resolves when it takes writes. */
+/** Makes a standby the primary; resolves when it accepts writes. */
 export async function promote(standby: PostgresServer): Promise<void> {
   await standby.run('SELECT pg_promote(true)');
 }

@@ -13,8 +13,8 @@ export type ConnectionOptions = {
 };
 
 /**
- * Cuts a socket off, with a reset where its peer has not been told of the end already. (Node 24 must not be asked to
- * reset a socket whose end is on its way: it then neither resets nor closes it, and the process cannot end.)
+ * Closes a socket, with a reset if its peer has not received the end of the stream. (In Node 24 a reset of a socket
+ * whose end is in transit neither resets nor closes it, and the process cannot end.)
  */
 export function cut(socket: Socket): void {
   if (socket.writableEnded) socket.destroy();
@@ -31,7 +31,7 @@ export class Connection {
   constructor({ client, targetPort, mode, changed, onLost, onClosed }: ConnectionOptions) {
     this.#mode = mode;
     this.#client = client;
-    // A link that carries nothing in either direction lets no connection come about; the client just does not learn it.
+    // A link that carries nothing in either direction establishes no connection; the client just does not notice it.
     const unreachable = loses(mode(), 'there') && loses(mode(), 'back');
     this.#server = unreachable
       ? new Socket()
@@ -48,7 +48,7 @@ export class Connection {
     this.#back = new Flow({ ...flow, way: 'back', from: this.#server, to: client });
     if (unreachable) this.break();
     for (const socket of [client, this.#server]) {
-      // What went wrong shows in the closing, which is passed on.
+      // Errors appear in the closing, which is passed on.
       socket.on('error', () => {});
       socket.once('close', () => {
         if (client.destroyed && (this.#server.destroyed || unreachable)) onClosed(this);
@@ -63,7 +63,7 @@ export class Connection {
     cut(this.#server);
   }
 
-  /** The server goes without a word to the client. */
+  /** The server disappears without notice to the client. */
   losePeer(): void {
     this.break();
     this.#server.destroy();
@@ -75,8 +75,8 @@ export class Connection {
   }
 
   /**
-   * Where one end has gone, tells the other, if the link carries that way. An end that closed in order, all it sent
-   * having arrived, needs no telling: its flow did that.
+   * When one end has closed, notifies the other, if the link carries that direction. After an orderly close with all
+   * data delivered, the flow has done that already.
    */
   tell(): void {
     if (this.#mode().kind === 'stall') return;

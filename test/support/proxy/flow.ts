@@ -1,25 +1,25 @@
-/** One way of a proxied connection: what is read from one socket is written to the other, as the link allows. */
+/** One direction of a proxied connection: data read from one socket is written to the other, as the link allows. */
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { setTimeout as pause } from 'node:timers/promises';
-import { type LinkMode, loses, type Way } from './link-mode.ts';
+import { type Direction, type LinkMode, loses } from './link-mode.ts';
 
 export type FlowOptions = {
-  way: Way;
+  way: Direction;
   from: Socket;
   to: Socket;
   mode: () => LinkMode;
   /** Resolves when the link's mode is set the next time. */
   changed: () => Promise<void>;
-  /** Told of bytes that did not arrive; 0 for the end of the stream. */
+  /** Called with the number of bytes that did not arrive; 0 for the end of the stream. */
   onLost: (bytes: number) => void;
 };
 
 export class Flow {
   readonly #options: FlowOptions;
-  /** Once a byte is missing, nothing behind it may arrive: no TCP stream has a gap. */
+  /** Once a byte is missing, no later byte may arrive: a TCP stream has no gap. */
   #broken = false;
-  /** What was read earlier goes out earlier, however the mode changes in between. */
+  /** Earlier data is sent earlier, also when the mode changes in between. */
   #sent: Promise<void> = Promise.resolve();
 
   constructor(options: FlowOptions) {
@@ -29,29 +29,29 @@ export class Flow {
     from.once('end', () => this.#carry(undefined));
   }
 
-  /** Whether the stream ended and the other side has not heard of it. */
+  /** Whether the stream ended and the other side was not notified. */
   get endLost(): boolean {
     return this.#broken && this.#options.from.readableEnded;
   }
 
-  /** Nothing arrives this way any more. */
+  /** Nothing arrives in this direction any more. */
   break(): void {
     this.#broken = true;
   }
 
-  /** Takes over a chunk, or the end of the stream. */
+  /** Accepts a chunk, or the end of the stream. */
   #carry(chunk: Buffer | undefined): void {
     const { from, mode } = this.#options;
     const now = mode();
     const arrival = now.kind === 'delay' ? pause(now.ms) : undefined;
     this.#sent = this.#sent.then(() => arrival).then(() => this.#deliver(chunk));
-    // A slow link still takes what is sent; on a quick one a slow reader holds up whoever sends to it.
+    // A slow link still accepts data; on a fast one a slow reader slows its sender down.
     if (arrival) return;
     from.pause();
     void this.#sent.then(() => from.resume());
   }
 
-  /** What is under way when a link goes dead is lost with it, so it is only now that the mode decides. */
+  /** A link that goes dead loses its data in transit, so the mode is read only now. */
   async #deliver(chunk: Buffer | undefined): Promise<void> {
     const { to, way, mode, changed, onLost } = this.#options;
     while (mode().kind === 'stall') await changed();

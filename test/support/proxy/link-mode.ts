@@ -1,28 +1,28 @@
-/** What a network link can do to what travels over it. */
+/** The faults that a network link can have. */
 
-/** Which way bytes go: with the one who connected, towards the server; or back to them. */
-export type Way = 'there' | 'back';
+/** The direction of bytes: from the connecting client towards the server, or back. */
+export type Direction = 'there' | 'back';
 
 export type LinkMode =
   | { kind: 'pass' }
-  /** Every byte, and every closing, arrives this much later. */
+  /** Every byte, and every close, arrives this much later. */
   | { kind: 'delay'; ms: number }
-  /** Nothing arrives, and nothing is lost: what is sent waits until the link is otherwise, as TCP repeats it. */
+  /** Nothing arrives, and nothing is lost: data waits until the mode changes, because TCP sends it again. */
   | { kind: 'stall' }
-  /** Bytes and closings of both ways vanish; connections stay open, new ones are accepted and led nowhere. */
+  /** Bytes and closes of both directions are lost; connections stay open, new ones are accepted without a server. */
   | { kind: 'drop' }
   /**
-   * One way is dead. `there`: requests vanish. `back`: requests arrive, answers vanish. `peer`: the server has gone
-   * without saying so; it sees its connections cut, whoever connected sees nothing at all.
+   * One direction is dead. `there`: requests are lost. `back`: requests arrive, answers are lost. `peer`: the server
+   * disappears without notice; its connections are reset, and the client notices nothing.
    */
-  | { kind: 'half-open'; dead: Way | 'peer' }
+  | { kind: 'half-open'; dead: Direction | 'peer' }
   /** Every connection is reset (RST), new ones as soon as they are made. */
   | { kind: 'reset' };
 
 export const PASS: LinkMode = { kind: 'pass' };
 
-/** Whether a link in this mode loses what travels this way. */
-export function loses(mode: LinkMode, way: Way): boolean {
+/** Whether a link in this mode loses data in this direction. */
+export function loses(mode: LinkMode, way: Direction): boolean {
   if (mode.kind === 'half-open') return mode.dead === 'peer' || mode.dead === way;
   return mode.kind === 'drop';
 }

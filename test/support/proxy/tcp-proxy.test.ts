@@ -5,7 +5,7 @@ import { type TestContext, test } from 'node:test';
 import type { LinkMode } from './link-mode.ts';
 import { TcpProxy } from './tcp-proxy.ts';
 
-/** One end of a connection, with what it has heard so far. */
+/** One end of a connection, with its received text. */
 class End {
   readonly socket: Socket;
   heard = '';
@@ -41,15 +41,15 @@ class End {
   }
 }
 
-type Scene = {
+type TestProxy = {
   proxy: TcpProxy;
-  /** Connects through the proxy; gives both ends. */
+  /** Connects through the proxy; returns both ends. */
   join: () => Promise<{ client: End; server: End }>;
-  /** Connects to the proxy, wherever that leads. */
+  /** Connects to the proxy, with or without a server behind it. */
   knock: () => End;
 };
 
-async function open(t: TestContext): Promise<Scene> {
+async function open(t: TestContext): Promise<TestProxy> {
   const arrivals: End[] = [];
   const listener = createServer({ allowHalfOpen: true }, (socket) => arrivals.push(new End(socket)));
   listener.listen(0, '127.0.0.1');
@@ -63,23 +63,23 @@ async function open(t: TestContext): Promise<Scene> {
     await proxy.close();
     await new Promise((resolve) => listener.close(resolve));
   });
-  const knock = () => {
+  const connectToProxy = () => {
     const client = new End(connect({ port: proxy.port, host: '127.0.0.1', allowHalfOpen: true }));
     ends.push(client);
     return client;
   };
   const join = async () => {
     const arrival = once(listener, 'connection');
-    const client = knock();
+    const client = connectToProxy();
     await arrival;
     const server = arrivals.at(-1);
     assert.ok(server);
     return { client, server };
   };
-  return { proxy, join, knock };
+  return { proxy, join, knock: connectToProxy };
 }
 
-/** Resolves when the proxy has swallowed so many bytes in all. */
+/** Resolves when the proxy has dropped so many bytes in total. */
 async function lost(proxy: TcpProxy, bytes: number): Promise<void> {
   while (proxy.lostBytes < bytes) await new Promise((resolve) => setImmediate(resolve));
   assert.equal(proxy.lostBytes, bytes);
@@ -89,7 +89,7 @@ async function connectionsAre(proxy: TcpProxy, count: number): Promise<void> {
   while (proxy.connections !== count) await new Promise((resolve) => setImmediate(resolve));
 }
 
-test('a link that passes carries both ways, closing included, and forgets the connection', async (t) => {
+test('a passing link carries both directions, closing included, and forgets the connection', async (t) => {
   const { proxy, join } = await open(t);
   const { client, server } = await join();
   client.say('ping');
@@ -106,7 +106,7 @@ test('a link that passes carries both ways, closing included, and forgets the co
   assert.equal(proxy.lostBytes, 0);
 });
 
-test('much data passes whole although the reader is slow', async (t) => {
+test('a large amount of data passes complete although the reader is slow', async (t) => {
   const { join } = await open(t);
   const { client, server } = await join();
   server.socket.pause();
@@ -119,7 +119,7 @@ test('much data passes whole although the reader is slow', async (t) => {
   assert.equal(server.heard.length, text.length);
 });
 
-test('a link with a delay keeps the order, and what is under way is not overtaken when the delay ends', async (t) => {
+test('a link with a delay keeps the order, and delayed data is not overtaken when the delay ends', async (t) => {
   const { proxy, join } = await open(t);
   const { client, server } = await join();
   const began = performance.now();
@@ -134,7 +134,7 @@ test('a link with a delay keeps the order, and what is under way is not overtake
   assert.ok(performance.now() - began >= 195, `it took ${performance.now() - began} ms`);
 });
 
-test('a link that stalls holds back what is sent, closing included, and loses nothing of it', async (t) => {
+test('a stalled link delays all data, closing included, and loses nothing', async (t) => {
   const { proxy, join } = await open(t);
   const { client, server } = await join();
   proxy.set({ kind: 'stall' });
@@ -150,14 +150,14 @@ test('a link that stalls holds back what is sent, closing included, and loses no
   assert.equal(proxy.lostBytes, 0);
 });
 
-test('a link that drops leaves connections open; they stay mute when it passes again, and new ones work', async (t) => {
-  const { proxy, join, knock } = await open(t);
+test('a dropping link leaves connections open; they stay silent when it passes again, and new ones work', async (t) => {
+  const { proxy, join, knock: connectToProxy } = await open(t);
   const { client, server } = await join();
   proxy.set({ kind: 'drop' });
   client.say('lost');
   server.say('gone');
   await lost(proxy, 8);
-  const nowhere = knock();
+  const nowhere = connectToProxy();
   nowhere.say('anybody?');
   await lost(proxy, 16);
 
@@ -171,19 +171,19 @@ test('a link that drops leaves connections open; they stay mute when it passes a
   assert.deepEqual([client.socket.closed, server.socket.closed, nowhere.socket.closed], [false, false, false]);
 });
 
-test('an end that goes while the link drops is missed when the link passes again', async (t) => {
-  for (const goes of ['client', 'server'] as const) {
+test('an end that closes while the link drops is noticed when the link passes again', async (t) => {
+  for (const closing of ['client', 'server'] as const) {
     for (const how of ['end', 'resetAndDestroy'] as const) {
       const { proxy, join } = await open(t);
       const ends = await join();
-      const stays = goes === 'client' ? ends.server : ends.client;
+      const stays = closing === 'client' ? ends.server : ends.client;
       proxy.set({ kind: 'drop' });
-      ends[goes].say('last words');
+      ends[closing].say('last words');
       await lost(proxy, 10);
-      ends[goes].socket[how]();
-      // A mute stretch: the other end must hear nothing of it.
+      ends[closing].socket[how]();
+      // A pause without data: the other end must receive nothing.
       await new Promise((resolve) => setTimeout(resolve, 20));
-      assert.equal(stays.socket.closed || stays.socket.readableEnded, false, `${goes} ${how}`);
+      assert.equal(stays.socket.closed || stays.socket.readableEnded, false, `${closing} ${how}`);
       proxy.set({ kind: 'pass' });
       await stays.closes();
       assert.equal(stays.error?.code, 'ECONNRESET');
@@ -192,7 +192,7 @@ test('an end that goes while the link drops is missed when the link passes again
   }
 });
 
-test('a mute connection that one end gives up after the link is well is closed for the other too', async (t) => {
+test("when one end closes a silent connection after the link's repair, the other end is closed too", async (t) => {
   const { proxy, join } = await open(t);
   const { client, server } = await join();
   proxy.set({ kind: 'drop' });
@@ -204,31 +204,31 @@ test('a mute connection that one end gives up after the link is well is closed f
   await connectionsAre(proxy, 0);
 });
 
-test('a half-open link carries one way only', async (t) => {
-  const ways: [LinkMode, heardByServer: string, heardByClient: string][] = [
+test('a half-open link carries one direction only', async (t) => {
+  const directions: [LinkMode, heardByServer: string, heardByClient: string][] = [
     [{ kind: 'half-open', dead: 'there' }, '', 'answer'],
     [{ kind: 'half-open', dead: 'back' }, 'request', ''],
   ];
-  for (const [mode, heardByServer, heardByClient] of ways) {
+  for (const [mode, serverText, clientText] of directions) {
     const { proxy, join } = await open(t);
     const { client, server } = await join();
     proxy.set(mode);
     client.say('request');
     server.say('answer');
-    await Promise.all([server.hears(heardByServer), client.hears(heardByClient)]);
-    await lost(proxy, 'requestanswer'.length - heardByServer.length - heardByClient.length);
+    await Promise.all([server.hears(serverText), client.hears(clientText)]);
+    await lost(proxy, 'requestanswer'.length - serverText.length - clientText.length);
     assert.deepEqual([client.socket.closed, server.socket.closed], [false, false]);
   }
 });
 
-test('when the peer has gone without a word, only the server sees its connection cut', async (t) => {
-  const { proxy, join, knock } = await open(t);
+test("when the peer has disappeared without notice, only the server's connection is reset", async (t) => {
+  const { proxy, join, knock: connectToProxy } = await open(t);
   const { client, server } = await join();
   proxy.set({ kind: 'half-open', dead: 'peer' });
   await server.ends();
   client.say('are you there?');
   await lost(proxy, 14);
-  const another = knock();
+  const another = connectToProxy();
   another.say('hello');
   await lost(proxy, 19);
   assert.deepEqual([client.socket.closed, client.socket.readableEnded, another.socket.closed], [false, false, false]);
@@ -238,13 +238,13 @@ test('when the peer has gone without a word, only the server sees its connection
   assert.equal(client.error?.code, 'ECONNRESET');
 });
 
-test('a link that resets cuts what is open and what comes', async (t) => {
-  const { proxy, join, knock } = await open(t);
+test('a resetting link resets open and new connections', async (t) => {
+  const { proxy, join, knock: connectToProxy } = await open(t);
   const { client, server } = await join();
   proxy.set({ kind: 'reset' });
   await Promise.all([client.closes(), server.closes()]);
   assert.deepEqual([client.error?.code, server.error?.code], ['ECONNRESET', 'ECONNRESET']);
-  const another = knock();
+  const another = connectToProxy();
   await another.closes();
   proxy.set({ kind: 'pass' });
   const fresh = await join();
@@ -252,14 +252,14 @@ test('a link that resets cuts what is open and what comes', async (t) => {
   await fresh.server.hears('hello');
 });
 
-test('a connection that is being closed is cut off like any other', async (t) => {
+test('a connection in its orderly close is reset like any other', async (t) => {
   const { proxy, join } = await open(t);
   const ends = [await join(), await join(), await join()];
   for (const { client, server } of ends) {
     client.socket.end('bye');
     await server.ends();
   }
-  // The ends of the others' sides are on their way through the proxy when it cuts them.
+  // The ends of the other sides are in transit through the proxy when it resets them.
   for (const { server } of ends) server.socket.end('bye');
   await Promise.all(ends.map(({ client }) => client.hears('bye')));
   proxy.set({ kind: 'reset' });
@@ -267,7 +267,7 @@ test('a connection that is being closed is cut off like any other', async (t) =>
   await connectionsAre(proxy, 0);
 });
 
-test('where nobody listens, the client is cut off', async (t) => {
+test("without a listener, the client's connection is reset", async (t) => {
   const listener = createServer().listen(0, '127.0.0.1');
   await once(listener, 'listening');
   const address = listener.address();

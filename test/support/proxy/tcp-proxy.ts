@@ -1,8 +1,8 @@
 /**
- * A TCP proxy that stands on a link and can spoil it while connections are open: see {@link LinkMode}.
+ * A TCP proxy on a link that can simulate faults while connections are open: see {@link LinkMode}.
  *
- * When the link is well again, connections that lost something stay mute, as those do whose state a router on the way
- * forgot; where one end has gone meanwhile, the other is told so now, by a reset, as a host that came back tells it.
+ * When the link works again, connections that lost data stay silent, like connections whose state a router forgot. If
+ * one end has closed meanwhile, the other gets a reset then, as from a rebooted host.
  */
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
@@ -28,7 +28,7 @@ export class TcpProxy {
   /**
    * Starts a proxy on a free port of 127.0.0.1.
    *
-   * @param targetPort where it leads to, on 127.0.0.1; nobody has to listen there yet
+   * @param targetPort its destination on 127.0.0.1; a listener is not required yet
    */
   static async open(targetPort: number): Promise<TcpProxy> {
     const listener = createServer({ allowHalfOpen: true, noDelay: true }).listen(0, '127.0.0.1');
@@ -48,7 +48,7 @@ export class TcpProxy {
     return this.#connections.size;
   }
 
-  /** Changes the link from here on, for connections that are open too. */
+  /** Changes the link from now on, for open connections too. */
   set(mode: LinkMode): void {
     this.#mode = mode;
     this.#modeChange.resolve();

@@ -13,8 +13,8 @@ function indexOf(text: unknown): number {
 }
 
 /**
- * Any character of Unicode, half ones excepted: what fast-check's unit `binary` is, which takes a second of processor
- * time and 125 MB in each process that uses it, for a table of them all.
+ * Any character of Unicode except lone surrogates. fast-check's unit `binary` is the same, but takes a second of
+ * processor time and 125 MB for its table in each process.
  */
 export const anyCharacter = fc
   .nat(LAST - HALVES)

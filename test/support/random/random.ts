@@ -2,7 +2,7 @@
 import { randomInt } from 'node:crypto';
 import type { TestContext } from 'node:test';
 
-/** mulberry32: small, and the same numbers from the same seed everywhere. Uniform in [0, 1). */
+/** mulberry32: small, and the same numbers from the same seed on every platform. Uniform in [0, 1). */
 export function randomFrom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -18,7 +18,7 @@ export function seedOf(t: Pick<TestContext, 'diagnostic'>): number {
   const given = process.env.REVEILLE_SEED;
   const seed = given === undefined ? randomInt(2 ** 31) : Number(given);
   if (!Number.isSafeInteger(seed)) throw new Error(`REVEILLE_SEED must be a whole number (got ${given})`);
-  t.diagnostic(`chosen by chance; again with REVEILLE_SEED=${seed}`);
+  t.diagnostic(`random choices; repeat them with REVEILLE_SEED=${seed}`);
   return seed;
 }
 
@@ -30,10 +30,8 @@ export function diceFrom(seed: number): Dice {
   return (sides) => Math.floor(random() * sides);
 }
 
-/** The dice of a random test. */
+/** The random choices of a test. */
 export const diceOf = (t: Pick<TestContext, 'diagnostic'>): Dice => diceFrom(seedOf(t));
 
-/**
- * How often something random is tried: a few times in `npm test`, as often as it should be in `npm run test:rounds`.
- */
+/** Number of repetitions of a random test: few in `npm test`, the full number in `npm run test:rounds`. */
 export const rounds = <T = number>(few: T, all: T): T => (process.env.REVEILLE_ROUNDS === 'all' ? all : few);

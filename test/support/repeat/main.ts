@@ -1,20 +1,20 @@
 /**
  * `npm run test:repeat -- [--times N] [--busy N] [--jobs N] [--product | --release] [--all] [FILE…]`: runs test
- * processes over and over, as `npm test` starts them, beside cores that are kept busy, and says which of them failed how
- * often. Without names it takes all that start processes or listen, which it finds out by running each once. A suite
- * that fails one time in thirty has a defect; this is how it is found.
+ * processes repeatedly, as `npm test` starts them, beside busy cores. It prints how often each failed. Without names
+ * it takes all suites that start processes or listen, which it detects by running each once. A suite that fails one
+ * time in thirty has a defect, which this program finds.
  *
- * Exit 0: none failed. 1: some did, their output is in the folder that is named. 2: usage.
+ * Exit 0: none failed. 1: some did, their output is in the named folder. 2: usage.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { NODE_WORDS, processesOf, suitesOf, type TestProcess } from '../suites.ts';
+import { NODE_ARGS, processesOf, suitesOf, type TestProcess } from '../suites.ts';
 
 const MARK = new URL('./mark.ts', import.meta.url).href;
-/** Longest that one run of one process may take. */
+/** Maximum time of one run of one process. */
 const RUN_MS = 10 * 60_000;
 
 const options = {
@@ -24,7 +24,7 @@ const options = {
   /** One half of the suites, as `npm run test:product` and `test:release` take them. */
   product: { type: 'boolean', default: false },
   release: { type: 'boolean', default: false },
-  /** Repeats every process, not only those that start others or listen. */
+  /** Repeats every process, also without child processes and listeners. */
   all: { type: 'boolean', default: false },
 } as const;
 
@@ -55,7 +55,7 @@ const half = (['product', 'release'] as const).filter((name) => values[name]).ma
 const processes = processesOf(suitesOf([...positionals, ...half]));
 const folder = mkdtempSync(join(tmpdir(), 'reveille-repeat-'));
 
-/** What the runs of one process came to. */
+/** The results of one process. */
 type Tally = TestProcess & { runs: number; failures: string[]; milliseconds: number[]; marked: boolean };
 
 const running = new Set<ChildProcess>();
@@ -64,8 +64,8 @@ function runOnce(tally: Tally, mark: string | undefined): Promise<void> {
   const { name, file } = tally;
   const number = ++tally.runs;
   const started = performance.now();
-  const words = [...NODE_WORDS, ...(mark === undefined ? [] : ['--import', MARK]), file];
-  const child = spawn(process.execPath, words, {
+  const args = [...NODE_ARGS, ...(mark === undefined ? [] : ['--import', MARK]), file];
+  const child = spawn(process.execPath, args, {
     stdio: ['ignore', 'pipe', 'pipe'],
     timeout: RUN_MS,
     env: { ...process.env, ...(mark === undefined ? {} : { REVEILLE_REPEAT_MARK: mark }) },
@@ -92,14 +92,14 @@ function runOnce(tally: Tally, mark: string | undefined): Promise<void> {
   );
 }
 
-/** Takes work from one list by several hands; says every 30 s how far it is. */
+/** Processes one list of work in parallel; prints the progress every 30 s. */
 async function inParallel(work: readonly (() => Promise<void>)[], what: string): Promise<void> {
   let next = 0;
   const report = setInterval(() => console.log(`  ${what}: ${next} of ${work.length} runs`), 30_000);
-  const hand = async () => {
+  const worker = async () => {
     for (let mine = next++; mine < work.length; mine = next++) await work[mine]!();
   };
-  await Promise.all(Array.from({ length: jobs }, hand));
+  await Promise.all(Array.from({ length: jobs }, worker));
   clearInterval(report);
 }
 
@@ -130,7 +130,7 @@ if (positionals.length === 0 && !values.all) {
       await runOnce(tally, mark);
       tally.marked = readFileSync(mark, 'utf8') !== '';
     }),
-    'finding what starts processes or listens',
+    'finding suites that start processes or listen',
   );
 }
 const chosen = tallies.filter(({ marked }) => marked);

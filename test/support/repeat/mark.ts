@@ -1,6 +1,6 @@
 /**
- * Loaded before a test file: leaves a mark when the file starts a process or listens, so that the repeater knows which
- * suites depend on the machine.
+ * Loaded before a test file: writes a mark when the file starts a process or listens, so that the repeater knows the
+ * suites that depend on the machine.
  */
 import childProcess from 'node:child_process';
 import { appendFileSync } from 'node:fs';
@@ -14,9 +14,9 @@ delete process.env.REVEILLE_REPEAT_MARK;
 if (file !== undefined) {
   const mark = (what: string) => appendFileSync(file, `${what}\n`);
   const { listen } = net.Server.prototype;
-  net.Server.prototype.listen = function (this: net.Server, ...words: unknown[]) {
+  net.Server.prototype.listen = function (this: net.Server, ...args: unknown[]) {
     mark('listens');
-    return (listen as (...words: unknown[]) => net.Server).apply(this, words);
+    return (listen as (...args: unknown[]) => net.Server).apply(this, args);
   } as typeof listen;
   const { spawn } = childProcess.ChildProcess.prototype as unknown as { spawn(options: unknown): unknown };
   Object.assign(childProcess.ChildProcess.prototype, {

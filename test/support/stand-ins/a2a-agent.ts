@@ -14,8 +14,8 @@ export type StandInA2a = HttpAgent & {
   begins: string;
   /** Refuses contexts that it did not make. */
   ownContexts: boolean;
-  /** Puts every task into a state, with the agent's words. */
-  become(state: string, words?: string): void;
+  /** Sets the state of every task, with a message of the agent. */
+  become(state: string, answerText?: string): void;
 };
 
 const said = (text: string) => ({ role: 'ROLE_AGENT', messageId: 'm', parts: [{ text }] });
@@ -36,10 +36,10 @@ export async function startStandInA2a(): Promise<StandInA2a> {
     if (server.ownContexts && message.contextId !== undefined && !known)
       return answer(response, 400, { error: { message: 'contextId was not made by this agent' } });
     const contextId = message.contextId ?? `ctx-${++made}`;
-    const words = `heard ${Buffer.byteLength(message.parts[0].text)} bytes`;
-    if (server.begins === 'message') return answer(response, 200, { message: { ...said(words), contextId } });
+    const answerText = `heard ${Buffer.byteLength(message.parts[0].text)} bytes`;
+    if (server.begins === 'message') return answer(response, 200, { message: { ...said(answerText), contextId } });
     const task: StandInTask = { id: `task-${++made}`, contextId, status: { state: server.begins } };
-    if (server.begins === 'TASK_STATE_COMPLETED') task.artifacts = [{ artifactId: 'a', parts: [{ text: words }] }];
+    if (server.begins === 'TASK_STATE_COMPLETED') task.artifacts = [{ artifactId: 'a', parts: [{ text: answerText }] }];
     server.tasks.set(task.id, task);
     return answer(response, 200, { task });
   })) as StandInA2a;
@@ -47,9 +47,9 @@ export async function startStandInA2a(): Promise<StandInA2a> {
     tasks: new Map<string, StandInTask>(),
     begins: 'TASK_STATE_COMPLETED',
     ownContexts: false,
-    become(state: string, words?: string) {
+    become(state: string, answerText?: string) {
       for (const task of server.tasks.values()) {
-        task.status = { state, ...(words === undefined ? {} : { message: said(words) }) };
+        task.status = { state, ...(answerText === undefined ? {} : { message: said(answerText) }) };
       }
     },
   }) as StandInA2a;

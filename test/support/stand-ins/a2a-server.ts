@@ -1,4 +1,4 @@
-/** An agent on the server half of the A2A SDK, with the transports that a test gives it. Its tasks end when it is asked to. */
+/** An agent on the server half of the A2A SDK, with the transports of a test. Its tasks end on request. */
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { AgentCard, Message, Task, TaskStatusUpdateEvent } from '@a2a-js/sdk';
@@ -10,16 +10,16 @@ export type A2aServer = {
   readonly url: string;
   /** Messages that an executor got. */
   readonly heard: { messageId: string; contextId: string; text: string; token: string | undefined }[];
-  /** Whether a message is answered with a task that works on, or with a message. */
+  /** Whether the answer to a message is a running task, or a message. */
   begins: 'task' | 'message';
-  /** Ends the tasks that work. */
+  /** Ends the running tasks. */
   finish(): void;
   close(): Promise<void>;
 };
 
 type Binding = 'JSONRPC' | 'HTTP+JSON' | 'GRPC';
 
-/** @param version of the protocol; `0.3` is spoken through the compatibility layer of the SDK */
+/** @param version of the protocol; `0.3` uses the compatibility layer of the SDK */
 export async function startA2aServer(
   bindings: readonly Binding[],
   { version = '1.0', cardUrl }: { version?: '1.0' | '0.3'; cardUrl?: string } = {},

@@ -1,8 +1,8 @@
 /**
- * A chain server for tests, on stdio, with the tool names of the sources: balances of 256 bits, transfers that are made
- * once for a request. What it did is in a file, one JSON line for each transfer, that outlives it.
+ * A chain server for tests, on stdio, with the tool names of the sources: balances of 256 bits, and one transfer for
+ * each request. A file records its transfers, one JSON line each, and outlives it.
  *
- * `node chain-server.ts <file>`; it writes JSON by hand, for its numbers have more digits than JavaScript keeps.
+ * `node chain-server.ts <file>`; it writes JSON by hand, because its numbers have more digits than JavaScript keeps.
  */
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
@@ -22,14 +22,10 @@ const tool = (name: string, properties: object, description: string) => ({
 });
 const order = { to: text, token: text, amount: { type: 'string', pattern: '^(0|[1-9][0-9]{0,77})$' } };
 const TOOLS = [
-  tool('get_balance', { address: text }, 'What an address holds, in the smallest unit.'),
+  tool('get_balance', { address: text }, 'The balance of an address, in the smallest unit.'),
   tool('transfer', { ...order, request_id: text }, 'Sends a token to an address.'),
-  tool('simulate_transfer', order, 'Says what a transfer would do.'),
-  tool(
-    'get_transfer',
-    { request_id: text },
-    'Says what became of a transfer, and closes a request that it does not know.',
-  ),
+  tool('simulate_transfer', order, 'Shows the effect of a transfer.'),
+  tool('get_transfer', { request_id: text }, 'Shows the outcome of a transfer, and closes an unknown request.'),
 ];
 
 const lines = (): Line[] =>
@@ -42,7 +38,7 @@ const lines = (): Line[] =>
 const known = (id: string) => lines().find(({ request_id }) => request_id === id);
 const write = (line: Line) => appendFileSync(FILE, `${JSON.stringify(line)}\n`);
 
-/** The JSON text of what a call gives back; `undefined` where it fails. */
+/** The JSON text of a call's result; `undefined` when it fails. */
 function answer(name: string, args: Args): string | undefined {
   const id = args.request_id ?? '';
   switch (name) {
@@ -74,9 +70,9 @@ function resultOf(
   if (method === 'ping') return '{}';
   if (method !== 'tools/call') return undefined;
   const made = answer(params.name!, params.arguments ?? {});
-  const said = (words: string) => `[{"type":"text","text":${JSON.stringify(words)}}]`;
-  if (made === undefined) return `{"content":${said('this request is closed')},"isError":true}`;
-  return `{"content":${said(made)},"structuredContent":${made}}`;
+  const contentOf = (content: string) => `[{"type":"text","text":${JSON.stringify(content)}}]`;
+  if (made === undefined) return `{"content":${contentOf('this request is closed')},"isError":true}`;
+  return `{"content":${contentOf(made)},"structuredContent":${made}}`;
 }
 
 if (import.meta.main) {

@@ -1,6 +1,6 @@
 /**
  * A small chronosd for tests of its clients: docs/contracts.md §2 as far as the three tools need it, real ed25519
- * proofs, and ways to misbehave. It keeps alarms in memory and rings none of them.
+ * proofs, and ways to misbehave. It stores alarms in memory and fires none of them.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -26,13 +26,13 @@ export type StandInChronosd = {
   readonly token: string;
   /** Every request, in the order of arrival. */
   readonly seen: SeenRequest[];
-  /** Principal tokens that were given out. */
+  /** Issued principal tokens. */
   readonly issued: string[];
-  /** Handles a request in another way than chronosd would; `true` when it did. */
+  /** Handles a request differently from chronosd; `true` when it did. */
   misbehave: ((request: IncomingMessage, response: ServerResponse) => boolean) | undefined;
   /** Changes the answer to a challenge. */
   tamperWithChallenge: ((challenge: Record<string, unknown>) => Record<string, unknown>) | undefined;
-  /** Forgets the principal tokens, as a chronosd with another secret would. */
+  /** Invalidates the principal tokens, as a chronosd with another secret would. */
   forgetPrincipals(): void;
   close(): Promise<void>;
 };

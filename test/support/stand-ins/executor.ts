@@ -1,6 +1,6 @@
 /**
- * A small executor for tests of those who hand tasks to it: docs/contracts.md §6 over real HTTP, with intents that take
- * the course a test gives them and ways to misbehave. It plans and executes nothing.
+ * A small executor for tests of its clients: docs/contracts.md §6 over real HTTP, with intents that a test controls,
+ * and ways to misbehave. It plans and executes nothing.
  */
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -28,18 +28,18 @@ import { parseOrThrow } from '../../../src/wire/validate.ts';
 /** A step of an intent that needs a person. `args` is JSON source text. */
 export type ScriptedGate = { nodeId: string; question: string; tool: string; args: string; options?: string[] };
 
-/** What becomes of a task. */
-export type Course = {
+/** The outcome of a task. */
+export type ScriptedOutcome = {
   gates?: ScriptedGate[];
   /** JSON source text. */
   result?: string;
-  /** How it ends when every gate was approved; `completed` unless told. `held` stays as it is until `finish`. */
+  /** Its final state when every gate was approved; `completed` by default. `held` waits until `finish`. */
   end?: IntentStatus | 'held';
   error?: { code: string; message: string };
   clarify?: string;
-  /** A call that cannot be undone has started: it cannot be called off any more. */
+  /** A call that cannot be undone has started: the intent cannot be cancelled any more. */
   isBegun?: boolean;
-  /** The intent that it stands behind; it does not begin before a test takes that away. */
+  /** The intent before it in the queue; it begins after a test removes that. */
   queuedBehind?: string;
 };
 
@@ -50,12 +50,12 @@ export type Intent = {
   readonly origin: 'chronos' | 'person';
   readonly conversationId: string | undefined;
   readonly context: readonly ContextPiece[];
-  readonly course: Course;
+  readonly course: ScriptedOutcome;
   status: IntentStatus;
   pending: ScriptedGate[];
-  /** Every answer that was taken. */
+  /** Every accepted answer. */
   readonly answers: { nodeId: string; answer: GateAnswer }[];
-  /** The conversation that the agent is woken in when it is over. */
+  /** The conversation in which the agent is woken at the end. */
   parkedIn?: string;
   error?: { code: string; message: string };
 };
@@ -68,15 +68,15 @@ export type StandInExecutor = {
   readonly intents: Intent[];
   /** `METHOD /path` of every request, in the order of arrival. */
   readonly seen: string[];
-  /** Decides what becomes of a task; completes it with `"done"` unless set. */
-  course: (prose: string) => Course;
-  /** Handles a request in another way than an executor would; `true` when it did. */
+  /** Decides the outcome of a task; by default completes it with `"done"`. */
+  course: (prose: string) => ScriptedOutcome;
+  /** Handles a request differently from an executor; `true` when it did. */
   misbehave: Misbehaviour | undefined;
-  /** Whether events are told; they are not while this is `false`. */
+  /** Whether events are sent. */
   telling: boolean;
-  /** Whether it can wake agents; parking comes to nothing while this is `false`. */
+  /** Whether it can wake agents; without it parking has no effect. */
   waking: boolean;
-  /** Sends an event again and again on every stream, this many times. */
+  /** Repeats an event on every stream, this many times. */
   flood(times: number): void;
   /** Open event streams. */
   streams(): number;
@@ -86,9 +86,9 @@ export type StandInExecutor = {
   ask(intent: Intent, gate: ScriptedGate): void;
   /** Ends an intent that was `held`. */
   finish(intent: Intent, status: IntentStatus): void;
-  /** Forgets an intent, as an executor with another data folder would. */
+  /** Deletes an intent, as an executor with another data folder would. */
   forget(intent: Intent): void;
-  /** Stops listening and cuts every connection; the intents stay, as on a disk. */
+  /** Stops listening and closes every connection; the intents stay, as on a disk. */
   stop(): Promise<void>;
   /** Listens again on the same port. */
   start(): Promise<void>;
@@ -99,17 +99,17 @@ const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 /** The digest that the stand-in gives a gate's call. */
 const callSha256 = ({ tool, args }: ScriptedGate) => sha256(`${tool}\n${args}`);
 
-/** The person whose answers the stand-in takes. */
+/** The person whose answers the stand-in accepts. */
 export const PERSON = testApprover();
 
-/** What that person signs to answer a gate. */
-export function signedTo(gate: ScriptedGate, said: Partial<GateAnswer> = {}, intentId = 'intent-1'): GateAnswer {
+/** The signed text of that person's answer to a gate. */
+export function signedTo(gate: ScriptedGate, changes: Partial<GateAnswer> = {}, intentId = 'intent-1'): GateAnswer {
   const asked = {
     node_id: gate.nodeId,
     call: { call_sha256: callSha256(gate) },
     displayed_sha256: sha256(gate.question),
   };
-  return PERSON.answer(intentId, asked, said);
+  return PERSON.answer(intentId, asked, changes);
 }
 
 async function bodyOf(request: IncomingMessage): Promise<string> {
@@ -127,7 +127,7 @@ export async function startStandInExecutor(token = 'stand-in-executor-token'): P
   let port = 0;
   let made = 0;
 
-  function tell(intent: Intent, event: (typeof INTENT_EVENTS)[number]): void {
+  function notify(intent: Intent, event: (typeof INTENT_EVENTS)[number]): void {
     if (!executor.telling) return;
     for (const [stream, id] of streams) {
       if (id === intent.id) stream.write(`event: ${event}\ndata: ${JSON.stringify({ intent_id: id })}\n\n`);
@@ -136,10 +136,10 @@ export async function startStandInExecutor(token = 'stand-in-executor-token'): P
 
   function end(intent: Intent, status: IntentStatus): void {
     intent.status = status;
-    tell(intent, status === 'completed' ? 'intent.attest' : status === 'cancelled' ? 'intent.cancel' : 'intent.fail');
+    notify(intent, status === 'completed' ? 'intent.attest' : status === 'cancelled' ? 'intent.cancel' : 'intent.fail');
   }
 
-  /** Goes on where an intent stands. */
+  /** Continues from the current state of an intent. */
   function proceed(intent: Intent): void {
     const { course } = intent;
     if (course.clarify !== undefined) return;
@@ -149,7 +149,7 @@ export async function startStandInExecutor(token = 'stand-in-executor-token'): P
     }
     if (intent.pending.length > 0) {
       intent.status = 'awaiting_approval';
-      tell(intent, 'gate.invoked');
+      notify(intent, 'gate.invoked');
       return;
     }
     intent.status = 'executing';
@@ -174,7 +174,7 @@ export async function startStandInExecutor(token = 'stand-in-executor-token'): P
     };
     intents.push(intent);
     byKey.set(key, intent);
-    // A plan takes a while: whoever submits gets to look at the draft.
+    // A plan takes some time: the submitter can see the draft.
     setImmediate(() => proceed(intent));
     return { intent_id: intent.id };
   }

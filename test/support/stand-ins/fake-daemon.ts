@@ -6,17 +6,17 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 export type FakeDaemon = {
-  /** How often it was started anew; a daemon that was frozen and goes on was not. */
+  /** Number of new starts; continuing a frozen daemon is not one. */
   readonly boots: number;
   readonly isUp: boolean;
-  /** Where it listens; 0 while it never has. */
+  /** Its port; 0 before it first listens. */
   readonly port: number;
-  /** The fire ids of what it accepted. */
+  /** The fire ids of accepted wakes. */
   readonly chats: string[];
   healthStatus: number;
-  /** Starts it, or lets it go on after it was frozen. */
+  /** Starts it, or continues it after it was frozen. */
   up(): Promise<void>;
-  /** It takes connections and answers nothing, like what is paused. */
+  /** It accepts connections and answers nothing, like a paused container. */
   freeze(): void;
   /** Ends it; `forget`: the next time is a new start. */
   down(forget?: boolean): Promise<void>;

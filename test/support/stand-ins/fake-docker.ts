@@ -1,5 +1,5 @@
 /**
- * A Docker engine for tests: the Engine API over a real Unix socket or TCP, with containers that hold a real daemon.
+ * A Docker engine for tests: the Engine API over a real Unix socket or TCP, with containers that have a real daemon.
  */
 import type { ServerResponse } from 'node:http';
 import { createFakeDaemon, type FakeDaemon } from './fake-daemon.ts';
@@ -14,25 +14,25 @@ export type FakeContainer = {
   oomKilled: boolean;
   env: string[];
   tty: boolean;
-  /** What its health check says; it has none without it. */
+  /** The result of its health check; it has none without it. */
   health: string | undefined;
-  /** What it has printed. */
+  /** Its printed output. */
   log: string;
   networkMode: string;
   /** How its port is published; not at all without it. */
   published: { hostIp: string } | undefined;
   /** Its address on a network of the engine. */
   address: string;
-  /** Its program ends right after it was started, with this code and these words. */
+  /** Its program ends right after the start, with this code and this output. */
   diesAtOnce: { code: number; says: string } | undefined;
-  /** How often it was started. */
+  /** Number of starts. */
   starts: number;
   readonly daemon: FakeDaemon;
 };
 
 export type FakeDocker = FakeProviderApi & {
   container(name: string): FakeContainer;
-  /** What somebody else does with a container. */
+  /** Actions of another client on a container. */
   set(name: string, status: ContainerStatus): Promise<void>;
   remove(name: string): void;
 };
@@ -45,7 +45,7 @@ export type FakeDockerOptions = {
   apiVersions?: { min: string; max: string };
 };
 
-/** A container's id, which stands for its name. */
+/** A container's id, derived from its name. */
 const idOf = (name: string) => Buffer.from(name).toString('hex').padEnd(64, '0');
 
 function numberOf(version: string): number {

@@ -12,7 +12,7 @@ export class FakeFlyLimits {
     this.#clock = clock;
   }
 
-  /** Takes a request into account; `false` when it is one too many. */
+  /** Counts a request; `false` when it exceeds the limit. */
   allow(machine: string, action: string): boolean {
     const { perSecond, burst } = action === 'get' ? GET : OTHERS;
     const key = `${machine} ${action}`;

@@ -1,7 +1,6 @@
 /**
- * The Fly Machines API for tests, over real HTTP: the states and transitions that its documentation describes, its
- * refusals, its leases and its rate limits. A machine holds a real daemon, on the IPv6 loopback address as its private
- * one.
+ * The Fly Machines API for tests, over real HTTP: the documented states, transitions, refusals, leases and rate limits.
+ * A machine has a real daemon, with the IPv6 loopback address as its private one.
  */
 import type { ServerResponse } from 'node:http';
 import { createServer } from 'node:net';
@@ -14,33 +13,33 @@ export type FakeFlyMachine = {
   state: string;
   privateIp: string | null;
   readonly daemon: FakeDaemon;
-  /** Transitions stay where they are until `settle` is called. */
+  /** Transitions wait until `settle` is called. */
   slow: boolean;
   /** Its image is still being prepared, so that it does not start yet. */
   preparing: boolean;
-  /** A suspended machine comes back from its snapshot; otherwise, it boots anew. */
+  /** A suspended machine resumes from its snapshot; otherwise, it boots anew. */
   snapshot: boolean;
   canSuspend: boolean;
-  /** Its program ends right after it was started. */
+  /** Its program ends right after the start. */
   diesAtOnce: { code: number } | undefined;
-  /** Somebody holds a lease on it. */
+  /** Another client holds a lease on it. */
   lease: string | undefined;
-  /** How often it was started or resumed. */
+  /** Number of starts and resumes. */
   starts: number;
   events: object[];
 };
 
 export type FakeFly = FakeProviderApi & {
   readonly machine: FakeFlyMachine;
-  /** What it lets in. */
+  /** The accepted API token. */
   readonly token: string;
-  /** How often the daemon was booted before the machine came into being. */
+  /** Number of boots of the daemon before the machine was created. */
   readonly bootsBefore: number;
-  /** How many requests were refused as too many. */
+  /** Number of requests that the rate limit refused. */
   readonly limited: number;
-  /** Completes the transition that is under way. */
+  /** Completes the current transition. */
   settle(): Promise<void>;
-  /** What somebody else does with the machine. */
+  /** Actions of another client on the machine. */
   set(state: string): Promise<void>;
 };
 
@@ -83,14 +82,14 @@ export async function startFakeFly({ clock, app, machineId, token }: FakeFlyOpti
 
   const enter = (state: string) => {
     machine.state = state;
-    for (const look of [...waiting]) look();
+    for (const check of [...waiting]) check();
   };
   const settle = async () => {
-    const going = transition;
+    const current = transition;
     transition = undefined;
-    await going?.();
+    await current?.();
   };
-  /** Enters a state on the way, and the one behind it soon or when told. */
+  /** Enters a transitional state, and its final state soon or on request. */
   const pass = async (through: string, arrive: () => Promise<void>) => {
     enter(through);
     transition = arrive;
@@ -165,19 +164,19 @@ export async function startFakeFly({ clock, app, machineId, token }: FakeFlyOpti
       );
     const done = (status: number, body: object) => {
       cancel();
-      waiting.delete(look);
+      waiting.delete(check);
       sendJson(response, status, body);
     };
-    const look = () => {
+    const check = () => {
       if (machine.state === wanted) done(200, { ok: true });
     };
     const late = { error: `deadline_exceeded: machine did not reach ${wanted} within ${seconds}s` };
     const cancel = clock.after(seconds * 1000, () => done(408, late));
     response.once('close', () => {
       cancel();
-      waiting.delete(look);
+      waiting.delete(check);
     });
-    waiting.add(look);
+    waiting.add(check);
   };
 
   const handle = ({ action, url, headers, method }: SeenRequest, response: ServerResponse): void | Promise<void> => {

@@ -1,14 +1,14 @@
 /**
- * What the fake engine and the fake cloud share: a real HTTP server that keeps what it was asked, and misbehaves as
- * told.
+ * The common part of the fake engine and the fake cloud: a real HTTP server that records its requests, and misbehaves
+ * on request.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /**
- * How a request is answered. `garbage`: 200 with something that is not JSON; `lost`: what it asks for is done, but the
- * connection breaks before the answer; with the others it is not done.
+ * The answer to a request. `garbage`: 200 with a body that is not JSON; `lost`: the action is done, but the connection
+ * breaks before the answer; with the others it is not done.
  */
 export type Misbehaviour =
   | { status: number; body: string | object; headers?: Record<string, string> }
@@ -20,22 +20,22 @@ export type Misbehaviour =
 export type SeenRequest = { action: string; method: string; url: URL; headers: IncomingHttpHeaders };
 
 export type FakeProviderApi = {
-  /** Where it listens on TCP; empty for a socket. */
+  /** Its TCP address; empty for a socket. */
   readonly url: string;
   /** Every request, in the order of arrival. */
   readonly seen: SeenRequest[];
-  /** How many requests for an action there were. */
+  /** Number of requests for an action. */
   count(action: string): number;
-  /** Answers the next requests for an action (`*`: any) otherwise. */
+  /** Answers the next requests for an action (`*`: any) differently. */
   next(action: string, how: Misbehaviour, times?: number): void;
-  /** Keeps requests for an action (`*`: any) waiting until the returned function is called. */
+  /** Delays requests for an action (`*`: any) until the returned function is called. */
   hold(action: string): () => void;
   close(): Promise<void>;
 };
 
 export type FakeProviderApiOptions = {
   listen: { path: string } | { host: string; port: number };
-  /** Names what a request asks for. */
+  /** Names the action of a request. */
   actionOf(method: string, path: string): string;
   handle(request: SeenRequest, response: ServerResponse): void | Promise<void>;
 };
@@ -66,7 +66,7 @@ function withoutAnswer(request: IncomingMessage, response: ServerResponse): Serv
 export async function startFakeProviderApi(options: FakeProviderApiOptions): Promise<FakeProviderApi> {
   const seen: SeenRequest[] = [];
   const planned: { action: string; how: Misbehaviour }[] = [];
-  const held = new Map<string, Promise<void>>();
+  const delayed = new Map<string, Promise<void>>();
   const matches = (pattern: string, action: string) => pattern === '*' || pattern === action;
 
   const server = createServer(async (request, response) => {
@@ -75,7 +75,7 @@ export async function startFakeProviderApi(options: FakeProviderApiOptions): Pro
     const method = request.method ?? '';
     const one = { action: options.actionOf(method, url.pathname), method, url, headers: request.headers };
     seen.push(one);
-    for (const [pattern, released] of held) if (matches(pattern, one.action)) await released;
+    for (const [pattern, released] of delayed) if (matches(pattern, one.action)) await released;
     const at = planned.findIndex(({ action }) => matches(action, one.action));
     const [plan] = at < 0 ? [] : planned.splice(at, 1);
     if (plan?.how === 'lost') await options.handle(one, withoutAnswer(request, response));
@@ -94,9 +94,9 @@ export async function startFakeProviderApi(options: FakeProviderApiOptions): Pro
     },
     hold(action) {
       const { promise, resolve } = Promise.withResolvers<void>();
-      held.set(action, promise);
+      delayed.set(action, promise);
       return () => {
-        held.delete(action);
+        delayed.delete(action);
         resolve();
       };
     },

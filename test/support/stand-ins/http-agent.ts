@@ -1,4 +1,4 @@
-/** What the stand-ins for agents that are servers share: a real HTTP server that keeps every request. */
+/** The common part of the stand-ins for agents that are servers: a real HTTP server that records every request. */
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -31,7 +31,7 @@ export function answer(
   response.end(typeof body === 'string' ? body : JSON.stringify(body));
 }
 
-/** Misbehaviour: answers like this, every call or those to one path. */
+/** Misbehaviour: gives this answer to every call, or to calls of one path. */
 export function always(
   status: number,
   body: unknown,
@@ -44,7 +44,7 @@ export function always(
   };
 }
 
-/** Misbehaviour: takes the request in and hangs up. */
+/** Misbehaviour: reads the request and closes the connection. */
 export function hangUp(path?: string): NonNullable<HttpAgent['misbehave']> {
   return (call, response) => {
     if (path !== undefined && call.path !== path) return false;

@@ -1,6 +1,6 @@
 /**
- * A small ntfy server (https://docs.ntfy.sh/publish, version 2.16): publishing as JSON with tokens, its bounds and codes,
- * and sequence ids, by which a phone shows a later message in the place of an earlier one.
+ * A small ntfy server (https://docs.ntfy.sh/publish, version 2.16): publishing as JSON with tokens, its bounds and
+ * codes. With sequence ids, a phone shows a later message in the place of an earlier one.
  */
 import { randomBytes } from 'node:crypto';
 import { createServer, type ServerResponse } from 'node:http';
@@ -19,21 +19,21 @@ export type NtfyMessage = {
 
 export type StandInNtfy = {
   readonly url: string;
-  /** Every message that was published, repetitions among them. */
+  /** Every published message, repetitions included. */
   readonly published: NtfyMessage[];
-  /** What a phone shows: of each sequence id the latest. */
+  /** The messages on a phone: of each sequence id the latest. */
   shown(): NtfyMessage[];
-  /** Answers in another way, before (`arrived`) or after a message was taken in; `true` when it did. */
+  /** Answers differently, before (`arrived`) or after a message was accepted; `true` when it did. */
   misbehave: ((response: ServerResponse, when: 'arrived' | 'published') => boolean) | undefined;
 };
 
 const MESSAGE_BYTES = 4096;
-/** Twice that, for what JSON adds. */
+/** Twice that, for the overhead of JSON. */
 const BODY_BYTES = 2 * MESSAGE_BYTES;
 const TOPIC = /^[-_A-Za-z0-9]{1,64}$/;
 const ACTIONS = new Set(['view', 'broadcast', 'http']);
 
-/** Why a message is not taken, as the server says it. */
+/** The server's reason to refuse a message. */
 function objection(
   given: NtfyMessage & { priority?: unknown },
 ): [http: number, code: number, error: string] | undefined {
@@ -51,7 +51,7 @@ function objection(
   return undefined;
 }
 
-/** @param token what publishing needs; anybody may publish without it */
+/** @param token required for publishing; without it publishing is open */
 export async function startStandInNtfy(owner: Owner, token?: string): Promise<StandInNtfy> {
   const published: NtfyMessage[] = [];
   const refuse = (response: ServerResponse, http: number, code: number, error: string) =>

@@ -6,7 +6,7 @@ import { answer, type HttpAgent, startHttpAgent } from './http-agent.ts';
 
 export type StandInOpenclaw = HttpAgent & {
   readonly token: string;
-  /** Runs that were begun. */
+  /** Started runs. */
   runs: Record<string, unknown>[];
 };
 

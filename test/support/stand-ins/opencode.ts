@@ -11,9 +11,9 @@ export type StandInOpencode = HttpAgent & {
   busy: Set<string>;
   /** Resolves when a turn may end; at once without it. */
   hold: Promise<void> | undefined;
-  /** Turns that were begun, by message id. */
+  /** Started turns, by message id. */
   turns: string[];
-  /** What the assistant's message says; `undefined`: there is none. */
+  /** The text of the assistant's message; `undefined`: there is none. */
   reply: ((text: string) => Partial<Message> | undefined) | undefined;
 };
 
@@ -41,8 +41,8 @@ export async function startStandInOpencode(): Promise<StandInOpencode> {
     const well = {
       parts: [{ type: 'step-start' }, { type: 'text', text: `heard ${Buffer.byteLength(parts[0].text)} bytes` }],
     };
-    const said: Partial<Message> | undefined = server.reply ? server.reply(parts[0].text) : well;
-    if (!said) return answer(response, 500, { name: 'UnknownError', data: { message: 'the loop broke' } });
+    const reply: Partial<Message> | undefined = server.reply ? server.reply(parts[0].text) : well;
+    if (!reply) return answer(response, 500, { name: 'UnknownError', data: { message: 'the loop broke' } });
     const info = {
       id: `${messageID}a`,
       role: 'assistant',
@@ -50,7 +50,7 @@ export async function startStandInOpencode(): Promise<StandInOpencode> {
       finish: 'stop',
       time: { created: 1, completed: 2 },
     };
-    const message = { info: { ...info, ...said.info }, parts: said.parts ?? [] };
+    const message = { info: { ...info, ...reply.info }, parts: reply.parts ?? [] };
     messages.push(message);
     return answer(response, 200, message);
   })) as StandInOpencode;

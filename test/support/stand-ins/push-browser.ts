@@ -1,4 +1,4 @@
-/** A browser that push messages are encrypted for, without the browser. */
+/** The browser side of encrypted push messages, without a browser. */
 import { createDecipheriv, createECDH, hkdfSync, randomBytes } from 'node:crypto';
 
 /** A browser's side of a subscription: decrypts what its push service got (RFC 8188, RFC 8291). */
@@ -24,7 +24,7 @@ export function pushBrowser(endpoint: string) {
       const nonce = hkdf(salt, ikm, Buffer.from('Content-Encoding: nonce\0'), 12);
       const decipher = createDecipheriv('aes-128-gcm', key, nonce).setAuthTag(sealed.subarray(-16));
       const padded = Buffer.concat([decipher.update(sealed.subarray(0, -16)), decipher.final()]);
-      // One record: the text, and 2 where the last record ends.
+      // One record: the text, and 2 at the end of the last record.
       return padded.subarray(0, padded.lastIndexOf(2)).toString('utf8');
     },
   };

@@ -1,6 +1,6 @@
 /**
- * An npm registry, as far as npm asks one (its "package metadata" and tarballs): for tests in their own process, and as a
- * program for those behind namespaces, `registry.ts FOLDER`.
+ * An npm registry, as far as npm uses one (its "package metadata" and tarballs): for tests in their own process, and as
+ * a program for tests behind namespaces, `registry.ts FOLDER`.
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -14,13 +14,13 @@ type Manifest = { readonly name: string; readonly version: string };
 const manifestOf = (tarball: string): Manifest =>
   JSON.parse(execFileSync('tar', ['-xzOf', tarball, 'package/package.json'], { encoding: 'utf8' }));
 
-/** What npm holds a tarball against. */
+/** The checksum that npm compares a tarball with. */
 const integrityOf = (bytes: Buffer | string) => `sha512-${createHash('sha512').update(bytes).digest('base64')}`;
 
 /**
- * Serves the tarballs that lie in a folder, the one with the highest version as `latest`. Beside `x.tgz` may lie `x.tgz.wrong`: it
- * is announced with the integrity of something else; and `x.tgz.slow`: half of it is sent, then nothing, and
- * `x.tgz.begun` says so.
+ * Serves the tarballs of a folder, the one with the highest version as `latest`. If `x.tgz.wrong` is beside `x.tgz`,
+ * the announced integrity is that of another file. With `x.tgz.slow` half of it is sent, then nothing, and
+ * `x.tgz.begun` reports that.
  */
 function registryServer(folder: string): Server {
   return createServer((request, response) => {

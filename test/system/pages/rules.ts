@@ -253,5 +253,5 @@ export const NOT_HERE: ReadonlyMap<RegExp, string> = new Map([
   [/^claude mcp add/, 'a program of others; test/system/integrations starts the server'],
   [/reveille (?:service|upgrade)\b/, 'test/system/service runs them under a real systemd'],
   [/reveille up$/, 'it is what "npm start" runs'],
-  [/reveille reshard .*--citus/, 'Citus is not here; test/end-to-end/citus-walk.test.ts runs it where it is'],
+  [/reveille reshard .*--citus/, 'Citus is not here; test/end-to-end/citus-alarm.test.ts runs it where it is'],
 ]);

@@ -5,8 +5,8 @@ import { misbehave, noteCall, readStdin, sessionFile, takeMode } from './executa
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-function fail(words: string): never {
-  process.stderr.write(`${words}\n`);
+function fail(text: string): never {
+  process.stderr.write(`${text}\n`);
   process.exit(1);
 }
 
@@ -14,13 +14,13 @@ function parse(argv: string[]): { resume: string | undefined; message: string | 
   const left = [...argv];
   const positional: string[] = [];
   let resume: string | undefined;
-  for (let word = left.shift(); word !== undefined; word = left.shift()) {
-    if (word === '-p') continue;
-    if (word === '--resume') resume = left.shift();
-    else if (word === '--output-format' && left.shift() !== 'json') fail('error: another format was expected');
-    else if (word === '--model') left.shift();
-    else if (word !== '--output-format' && word.startsWith('-')) fail(`error: unknown option '${word}'`);
-    else if (word !== '--output-format') positional.push(word);
+  for (let option = left.shift(); option !== undefined; option = left.shift()) {
+    if (option === '-p') continue;
+    if (option === '--resume') resume = left.shift();
+    else if (option === '--output-format' && left.shift() !== 'json') fail('error: another format was expected');
+    else if (option === '--model') left.shift();
+    else if (option !== '--output-format' && option.startsWith('-')) fail(`error: unknown option '${option}'`);
+    else if (option !== '--output-format') positional.push(option);
   }
   return { resume, message: positional[0] };
 }

@@ -10,8 +10,8 @@ const usage = argv[0] === 'exec' && argv.includes('-') && argv.includes('--json'
 const message = usage ? readStdin() : '';
 const say = (event: object) => process.stdout.write(`${JSON.stringify(event)}\n`);
 
-function fail(words: string, code = 1): never {
-  process.stderr.write(`${words}\n`);
+function fail(text: string, code = 1): never {
+  process.stderr.write(`${text}\n`);
   process.exit(code);
 }
 
@@ -24,10 +24,10 @@ if (mode.mode === 'writer') {
   );
 }
 if (mode.mode === 'writer-event') {
-  const words = `thread/resume failed: thread ${thread} already has an active writer (code -32600)`;
+  const text = `thread/resume failed: thread ${thread} already has an active writer (code -32600)`;
   say({ type: 'thread.started', thread_id: thread });
-  say({ type: 'error', message: words });
-  say({ type: 'turn.failed', error: { message: words } });
+  say({ type: 'error', message: text });
+  say({ type: 'turn.failed', error: { message: text } });
   process.exit(1);
 }
 if (!(await misbehave(mode))) {

@@ -1,12 +1,12 @@
 /**
- * Stand-ins for agents that live in a terminal: executables that follow the contracts of docs/wake-targets.md, keep
- * sessions as files below HOME, write down how they were called, and misbehave as told.
+ * Stand-ins for terminal agents: executables that follow the contracts of docs/wake-targets.md. They store sessions as
+ * files below HOME, record their calls, and misbehave on request.
  */
 import { appendFileSync, chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** One call of a stand-in, as it was. */
+/** One recorded call of a stand-in. */
 export type Call = {
   name: string;
   pid: number;
@@ -17,7 +17,7 @@ export type Call = {
 };
 
 /**
- * What a stand-in does instead of its work; `text` and `code` by mode. A mode is used up by `times` calls, and stays
+ * A stand-in's behaviour instead of its work; `text` and `code` by mode. A mode ends after `times` calls, and stays
  * without it.
  */
 export type Mode = { mode: string; text?: string; code?: number; times?: number };
@@ -35,7 +35,7 @@ export function installAgent(folder: string, name: 'claude' | 'codex' | 'gemini'
   return path;
 }
 
-/** The calls that were made with this HOME, in order. */
+/** The calls with this HOME, in order. */
 export function callsIn(home: string): Call[] {
   const path = join(home, CALLS);
   if (!existsSync(path)) return [];
@@ -43,20 +43,20 @@ export function callsIn(home: string): Call[] {
   return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as Call);
 }
 
-/** Tells the stand-ins with this HOME how to behave from now on; nothing: as they should. */
+/** Sets the behaviour of the stand-ins with this HOME from now on; without an argument, the normal one. */
 export function behave(home: string, mode?: Mode): void {
   writeFileSync(join(home, MODE), JSON.stringify(mode ?? { mode: 'well' }));
 }
 
-// What follows runs inside the stand-ins.
+// The code below runs inside the stand-ins.
 
 const home = () => process.env.HOME ?? '/';
 
-/** Writes the call down. Its mode has been taken by then: whoever sees the call may end the program. */
+/** Records the call. Its mode has been read by then: a reader of the call may end the program. */
 export function noteCall(name: string, stdin?: string): void {
   const env = Object.fromEntries(Object.entries(process.env).map(([key, value]) => [key, value ?? '']));
   const call: Call = { name, pid: process.pid, argv: process.argv.slice(2), stdin, cwd: process.cwd(), env };
-  // The state of the agent it stands for is what the sandbox lets it write.
+  // In the sandbox only the state folder of the real agent is writable.
   const state = join(home(), `.${name}`);
   mkdirSync(state, { recursive: true });
   for (const folder of [state, home()]) appendFileSync(join(folder, CALLS), `${JSON.stringify(call)}\n`);
@@ -76,14 +76,14 @@ export function takeMode(): Mode {
   return mode;
 }
 
-/** Where a session is kept: below HOME, and below the folder that it belongs to. */
+/** The file of a session: below HOME, and below its folder. */
 export function sessionFile(agent: string, session: string): string {
   const folder = join(home(), `.${agent}`, process.cwd().replaceAll('/', '-'));
   mkdirSync(folder, { recursive: true });
   return join(folder, `${session}.jsonl`);
 }
 
-/** The misbehaviour that all of them know; `true` when the stand-in is to do nothing else. */
+/** The misbehaviour that all of them share; `true` when the stand-in is to do nothing else. */
 export async function misbehave({ mode, text = '', code = 0 }: Mode): Promise<boolean> {
   switch (mode) {
     case 'hang':
@@ -105,7 +105,7 @@ export async function misbehave({ mode, text = '', code = 0 }: Mode): Promise<bo
       await flood();
       return false;
     case 'wait':
-      // Until the file is there: a turn that takes its time.
+      // Waits until the file exists: a long turn.
       while (!existsSync(join(home(), 'go'))) await new Promise((resolve) => setTimeout(resolve, 10));
       return false;
     default:

@@ -6,7 +6,7 @@ import { misbehave, noteCall, readStdin, sessionFile, takeMode } from './executa
 const argv = process.argv.slice(2);
 const after = (flag: string) => (argv.includes(flag) ? argv[argv.indexOf(flag) + 1] : undefined);
 const prompt = after('-p');
-// A prompt that looks like an option is taken for one.
+// A prompt that looks like an option is parsed as one.
 if (prompt === undefined || prompt.startsWith('-') || after('--output-format') !== 'json') {
   process.stderr.write('Not enough arguments following: p\n');
   process.exit(42);

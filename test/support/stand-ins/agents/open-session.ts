@@ -1,6 +1,6 @@
 /**
- * Stand-in for an agent CLI with a session open in a terminal: runs the hooks and MCP servers of its configuration as the
- * CLI does, and calls tools as it is told, a JSON line for each on standard input.
+ * Stand-in for an agent CLI with a session open in a terminal: runs the hooks and MCP servers of its configuration as
+ * the CLI does, and calls tools on request, a JSON line for each on standard input.
  *
  * - `{ "prompt": "…", "session": "…" }`: runs the prompt hooks
  * - `{ "tool": "alarm_set", "arguments": {…}, "meta": {…} }`: calls a tool of the server `chronos`
@@ -47,7 +47,7 @@ async function request(method: string, params: object): Promise<object> {
   return await answered;
 }
 
-/** As clients do: through a shell, with what happened as JSON on standard input. */
+/** Like the real clients: through a shell, with the event as JSON on standard input. */
 async function runHook(command: string, input: object): Promise<string> {
   const hook = spawn('sh', ['-c', command], { stdio: ['pipe', 'pipe', 'inherit'] });
   let said = '';

@@ -1,4 +1,4 @@
-/** Stand-in for an agent of somebody's own: words on standard input, an answer in plain text. */
+/** Stand-in for a custom agent: text on standard input, an answer in plain text. */
 import { misbehave, noteCall, readStdin, takeMode } from './executable.ts';
 
 const message = readStdin();

@@ -18,8 +18,8 @@ const MINUTE = 60 * SECOND;
 const HOUR = 60 * MINUTE;
 const USER = 'alice';
 
-/** chronosd, a router and a daemon under one clock, and a client that is the user's agent. */
-async function house(t: TestContext, budgetOf: (now: number) => Budget) {
+/** chronosd, a router and a daemon under one clock, and a client of the user's agent. */
+async function openInstallation(t: TestContext, budgetOf: (now: number) => Budget) {
   const clock = new ShiftingClock();
   const router = await startBench(t, { clock });
   const daemon = await startPlainDaemon(t);
@@ -55,8 +55,8 @@ function quietAround(now: number): Budget {
 
 const endOf = (now: number) => Math.floor((now + HOUR) / MINUTE) * MINUTE;
 
-test('in quiet hours an alarm waits with its reason, an urgent one rings, and each is one turn in the end', async (t) => {
-  const { clock, began, client, metric, chatsAbout } = await house(t, quietAround);
+test('in quiet hours an alarm is deferred with its reason, an urgent one fires, and each is one turn in the end', async (t) => {
+  const { clock, began, client, metric, chatsAbout } = await openInstallation(t, quietAround);
   const end = endOf(began);
   const set = (wake_message: string, more: object = {}) =>
     client.createAlarm({ kind: 'once', delay_seconds: 30, wake_message, ...more });
@@ -68,23 +68,26 @@ test('in quiet hours an alarm waits with its reason, an urgent one rings, and ea
   const dropped = await set('dropped');
   clock.advance(31 * SECOND);
 
-  const held = await eventually('it is held back', async () => {
+  const deferred = await eventually('it is deferred', async () => {
     const alarm = await client.getAlarm(calm.id);
     return alarm.held_back && alarm;
   });
-  assert.match(held.held_back!.reason, /^deferred: quiet hours of this user until \d\d:\d\d UTC$/);
-  assert.equal(Date.parse(held.held_back!.until), end);
-  assert.equal(held.next_fire_at, held.held_back!.until);
-  assert.deepEqual([held.status, held.failure_count, held.last_error, held.in_flight], ['active', 0, undefined, false]);
+  assert.match(deferred.held_back!.reason, /^deferred: quiet hours of this user until \d\d:\d\d UTC$/);
+  assert.equal(Date.parse(deferred.held_back!.until), end);
+  assert.equal(deferred.next_fire_at, deferred.held_back!.until);
+  assert.deepEqual(
+    [deferred.status, deferred.failure_count, deferred.last_error, deferred.in_flight],
+    ['active', 0, undefined, false],
+  );
   assert.deepEqual((await client.listFires(calm.id)).fires, []);
-  await eventually('the urgent one has rung', async () => (await client.getAlarm(urgent.id)).status === 'fired');
+  await eventually('the urgent one has fired', async () => (await client.getAlarm(urgent.id)).status === 'fired');
   assert.equal((await client.getAlarm(urgent.id)).urgent, true);
-  await eventually('all others are held back', async () => (await metric('chronos_held_total')) === 5);
+  await eventually('all others are deferred', async () => (await metric('chronos_held_total')) === 5);
   assert.equal(await metric('chronos_overdue_seconds'), 0);
   assert.equal(await metric('chronos_due'), 0);
 
   await client.patchAlarm(later.id, { urgent: true });
-  await eventually('made urgent it rings at once', async () => (await client.getAlarm(later.id)).status === 'fired');
+  await eventually('made urgent it fires at once', async () => (await client.getAlarm(later.id)).status === 'fired');
   assert.equal((await client.pauseAlarm(paused.id)).held_back, undefined);
   await client.cancelAlarm(dropped.id);
 
@@ -101,35 +104,35 @@ test('in quiet hours an alarm waits with its reason, an urgent one rings, and ea
     [[1, 'delivered']],
   );
 
-  await eventually('what was too late is given up', async () => (await client.getAlarm(late.id)).status === 'failed');
+  await eventually('late occurrences are missed', async () => (await client.getAlarm(late.id)).status === 'failed');
   const [missed] = (await client.listFires(late.id)).fires;
   assert.equal(missed?.outcome, 'missed');
   assert.match(missed?.error ?? '', /max_lateness_seconds \(60\).*; deferred: quiet hours of this user until/);
   await client.resumeAlarm(paused.id);
-  await eventually('the paused one rings', async () => (await client.getAlarm(paused.id)).status === 'fired');
+  await eventually('the paused one fires', async () => (await client.getAlarm(paused.id)).status === 'fired');
   for (const message of ['calm', 'urgent', 'edited', 'paused']) assert.equal(chatsAbout(message).length, 1, message);
   for (const message of ['too late then', 'dropped']) assert.equal(chatsAbout(message).length, 0, message);
 });
 
-test('an alarm that is held back rings within a quarter of an hour after its budget was lifted', async (t) => {
-  const { clock, router, client } = await house(t, quietAround);
+test('a deferred alarm fires within a quarter of an hour after its budget was removed', async (t) => {
+  const { clock, router, client } = await openInstallation(t, quietAround);
   const { id } = await client.createAlarm({ kind: 'once', delay_seconds: 30, wake_message: 'calm' });
   clock.advance(31 * SECOND);
-  await eventually('it is held back', async () => (await client.getAlarm(id)).held_back);
+  await eventually('it is deferred', async () => (await client.getAlarm(id)).held_back);
   await router.admin('PUT', `/${USER}/budget`, {});
   clock.advance(15 * MINUTE + SECOND);
   await eventually('it has rung', async () => (await client.getAlarm(id)).status === 'fired');
 });
 
-test('a series that is held back over several occurrences rings once at the end, for the latest', async (t) => {
-  const { clock, began, client, chatsAbout } = await house(t, quietAround);
+test('a series that is deferred over several occurrences fires once at the end, for the latest', async (t) => {
+  const { clock, began, client, chatsAbout } = await openInstallation(t, quietAround);
   const end = endOf(began);
   const { id } = await client.createAlarm({ kind: 'cron', cron_expr: '@every 10m', wake_message: 'again' });
   clock.advance(10 * MINUTE + SECOND);
-  await eventually('the first is held back', async () => (await client.getAlarm(id)).held_back);
+  await eventually('the first is deferred', async () => (await client.getAlarm(id)).held_back);
   clock.advance(end - clock.now() + SECOND);
   const [chat] = await eventually('it rings', () => chatsAbout('again').length > 0 && chatsAbout('again'));
-  const alarm = await eventually('it goes on', async () => {
+  const alarm = await eventually('it continues', async () => {
     const shown = await client.getAlarm(id);
     return shown.fire_count === 1 && shown;
   });
@@ -139,35 +142,34 @@ test('a series that is held back over several occurrences rings once at the end,
   assert.equal(chatsAbout('again').length, 1);
 });
 
-test('alarms beyond a limit come back one after the other, each when it is its turn', async (t) => {
-  const { clock, client, metric, chatsAbout } = await house(t, () => ({ min_gap_seconds: 60 }));
+test('alarms beyond a limit fire one after the other, each at its own time', async (t) => {
+  const { clock, client, metric, chatsAbout } = await openInstallation(t, () => ({ min_gap_seconds: 60 }));
   const ids = await Promise.all(
     [1, 2, 3, 4].map(() => client.createAlarm({ kind: 'once', delay_seconds: 30, wake_message: 'ring' })),
   );
   clock.advance(31 * SECOND);
   /**
-   * The places of those that wait, when so many have rung and nothing is under way: to move the clock would make its
-   * answer late.
+   * The places of the waiting ones, when a given number has fired and none is in delivery: moving the clock would make
+   * an answer late.
    */
-  const placesAfter = async (rung: number) => {
+  const placesAfter = async (firedCount: number) => {
     const alarms = await Promise.all(ids.map(({ id }) => client.getAlarm(id)));
     const places = alarms.flatMap(({ held_back }) => (held_back ? [Date.parse(held_back.until)] : []));
     const fired = alarms.filter(({ status }) => status === 'fired').length;
-    return fired === rung && fired + places.length === ids.length && places.sort((one, other) => one - other);
+    return fired === firedCount && fired + places.length === ids.length && places.sort((one, other) => one - other);
   };
-  const places = await eventually('one has rung and three are held back', () => placesAfter(1));
-  await eventually('three holds are counted', async () => (await metric('chronos_held_total')) === 3);
-  for (const n of [1, 2]) assert.ok(places[n]! - places[n - 1]! >= MINUTE, 'each has a place of its own');
-  for (let waiting: number[] = places, rung = 1; waiting.length > 0; rung++) {
+  const places = await eventually('one has fired and three are deferred', () => placesAfter(1));
+  await eventually('three deferrals are counted', async () => (await metric('chronos_held_total')) === 3);
+  for (const n of [1, 2]) assert.ok(places[n]! - places[n - 1]! >= MINUTE, 'each has its own place');
+  for (let waiting: number[] = places, firedCount = 1; waiting.length > 0; firedCount++) {
     const moveTo = (place: number) => clock.advance(Math.max(0, place - clock.now()) + 2 * SECOND);
     moveTo(waiting[0]!);
-    waiting = await eventually('the next one rings', async () => {
-      // Where the machine was slow, the one before it went later than it was promised, and this one has to wait a
-      // little more.
-      const late = await placesAfter(rung);
+    waiting = await eventually('the next one fires', async () => {
+      // On a slow machine, the previous one was later than promised, and this one waits a little longer.
+      const late = await placesAfter(firedCount);
       if (late && late[0]! > clock.now()) moveTo(late[0]!);
-      return await placesAfter(rung + 1);
+      return await placesAfter(firedCount + 1);
     });
-    assert.equal(chatsAbout('ring').length, rung + 1);
+    assert.equal(chatsAbout('ring').length, firedCount + 1);
   }
 });

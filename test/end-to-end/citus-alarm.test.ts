@@ -7,19 +7,19 @@ import { systemClock } from '../../src/kit/clock/clock.ts';
 import { silentLogger } from '../../src/kit/log/log.ts';
 import { CitusCluster, noCitus } from '../support/postgres/citus.ts';
 import { atEnd } from '../support/temporary.ts';
-import { assertInOrder, openReceiptHouse, USER } from './receipt-house.ts';
+import { assertInOrder, openChronosdWithRouter, USER } from './chronosd-with-router.ts';
 
 const NEO = fileURLToPath(new URL('../../src/neo/testing/neo-process.fixture.ts', import.meta.url));
 
-test('on Citus an alarm is set, rings, wakes a sleeping Neo, and its turn is told', { skip: noCitus() }, async (t) => {
+test('on Citus an alarm fires, wakes a sleeping Neo, and its turn is reported', { skip: noCitus() }, async (t) => {
   const cluster = await CitusCluster.start();
   atEnd(t, () => cluster.close());
   await reshard({ uri: cluster.uri, buckets: 8, citus: true, clock: systemClock, log: silentLogger });
   const settings = { CHRONOS_POSTGRES_URI: cluster.uri, CHRONOS_ENROLLMENT: 'tofu' };
-  const house = await openReceiptHouse(t, process.env, settings);
-  const env = { NEO_DATA_DIR: join(house.folder, 'neo') };
-  await house.put(USER, { provider: 'process', spec: { command: [process.execPath, NEO], env } });
-  const fire = await house.finished(await house.ring());
+  const daemons = await openChronosdWithRouter(t, process.env, settings);
+  const env = { NEO_DATA_DIR: join(daemons.folder, 'neo') };
+  await daemons.put(USER, { provider: 'process', spec: { command: [process.execPath, NEO], env } });
+  const fire = await daemons.finished(await daemons.setAlarm());
   assert.equal(fire.outcome, 'delivered');
   assert.equal(fire.turn?.ok, true);
   assertInOrder(fire);

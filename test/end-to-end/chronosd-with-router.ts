@@ -1,4 +1,4 @@
-/** chronosd and a router in this process, wired to each other, for the tests of what machines report back. */
+/** chronosd and a router in this process, connected to each other, for the tests of turn reports. */
 
 import assert from 'node:assert/strict';
 import { mkdirSync, realpathSync } from 'node:fs';
@@ -22,13 +22,13 @@ import { atEnd, temporaryFolder } from '../support/temporary.ts';
 const TRANSPORT = 'transport-token-of-the-tests';
 export const USER = 'alice';
 
-export type ReceiptHouse = Awaited<ReturnType<typeof openReceiptHouse>>;
+export type ChronosdWithRouter = Awaited<ReturnType<typeof openChronosdWithRouter>>;
 
 /**
- * @param environment of the router, of which processes get the allow-listed part
- * @param settings of chronosd besides
+ * @param environment of the router; processes get the allow-listed part
+ * @param settings additional settings of chronosd
  */
-export async function openReceiptHouse(
+export async function openChronosdWithRouter(
   t: TestContext,
   environment: NodeJS.ProcessEnv = process.env,
   settings: Readonly<Record<string, string>> = {},
@@ -62,7 +62,7 @@ export async function openReceiptHouse(
   atEnd(t, () => router.close());
   atEnd(t, () => chronos?.close());
   const identity = agentIdentity(USER, generateKey());
-  // One proof for all looks: what a test waits for takes many, and proofs are bounded by the minute.
+  // One proof for all queries: a test polls often, and proofs are limited per minute.
   const principal = holdPrincipal();
   const client = () => createChronosClient({ url: chronosUrl!, token: TRANSPORT, identity, principal });
   const fires = async (alarmId: string) => (await client().listFires(alarmId)).fires;
@@ -77,17 +77,17 @@ export async function openReceiptHouse(
     },
     closeChronos: () => chronos!.close(),
     openChronos,
-    /** Sets an alarm that rings in a second, in a conversation of its own. */
-    async ring(): Promise<string> {
+    /** Sets an alarm that fires in a second, in its own conversation. */
+    async setAlarm(): Promise<string> {
       const { id } = await client().createAlarm({ kind: 'once', wake_message: 'go on', delay_seconds: 1 });
       return id;
     },
     fires,
-    /** The first line of an alarm's ledger, once it says what a test waits for. */
+    /** The first line of an alarm's ledger, once it has the expected content. */
     fire: (alarmId: string, what: string, fits: (fire: FireView) => boolean): Promise<FireView> =>
       eventually(what, async () => {
         const [fire] = await fires(alarmId).catch((error: unknown) => {
-          // A connection that was kept to the chronosd before this one.
+          // A connection that was kept to the previous chronosd.
           if (error instanceof ReveilleError && error.retryable) return [];
           throw error;
         });
@@ -99,13 +99,13 @@ export async function openReceiptHouse(
   };
 }
 
-/** Holds the course of a fire to its order: nothing is shown to have happened before what it follows from. */
+/** Checks the order of a fire's events: each follows its cause. */
 export function assertInOrder(fire: FireView): void {
   const { started_at, machine_ready_at, accepted_at, turn } = fire;
   const instants = [fire.scheduled_for, started_at, machine_ready_at, turn?.started_at, turn?.finished_at]
     .filter((instant) => instant !== undefined)
     .map((instant) => Date.parse(instant));
-  // The machine's clock is this computer's; a millisecond may fall between reading it here and there.
+  // The machine's clock is this computer's; a millisecond may pass between two readings.
   for (const [n, instant] of instants.entries())
     assert.ok(n === 0 || instant >= instants[n - 1]! - 1, JSON.stringify(fire));
   assert.ok(accepted_at === undefined || machine_ready_at === undefined || accepted_at >= machine_ready_at);

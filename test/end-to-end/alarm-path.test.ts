@@ -13,7 +13,7 @@ import { PROGRAM, START_LIMIT_MS } from '../support/cluster/processes.ts';
 import { eventually } from '../support/eventually.ts';
 
 /**
- * Mixed scripts, directions, planes and controls; spaces that trimming would take, line ends that normalising would
+ * Mixed scripts, directions, planes and controls; spaces that trimming would remove, line ends that normalising would
  * change.
  */
 const MESSAGE =
@@ -31,16 +31,16 @@ const env = {
 };
 const rings: Record<string, unknown>[] = [];
 let up: ChildProcess;
-/** Not before then can anything have rung: the welcome of the first start comes 5 s after it. Epoch milliseconds. */
+/** No alarm fires before this instant: the welcome of the first start comes 5 s after it. Epoch milliseconds. */
 let firstDueAt: number;
 
 before(async () => {
   firstDueAt = Date.now() + 5000;
   up = spawn(process.execPath, [PROGRAM, 'up', '--json'], { env, stdio: ['ignore', 'pipe', 'inherit'] });
   createInterface({ input: up.stdout! }).on('line', (line) => rings.push(JSON.parse(line)));
-  await eventually('reveille up is there', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
+  await eventually('reveille up is ready', () => existsSync(join(home, 'run.json')), START_LIMIT_MS);
   const early = neoRuns() && Date.now() < firstDueAt;
-  assert.equal(early, false, 'Neo must not exist before an alarm rings');
+  assert.equal(early, false, 'Neo must not exist before an alarm fires');
 });
 
 after(async () => {
@@ -50,20 +50,20 @@ after(async () => {
 
 async function stopUp(): Promise<void> {
   if (up.exitCode !== null || up.signalCode !== null) return;
-  const gone = new Promise((resolve) => up.once('exit', resolve));
+  const exited = new Promise((resolve) => up.once('exit', resolve));
   up.kill('SIGTERM');
-  await gone;
+  await exited;
 }
 
 function neoRuns(): boolean {
   return existsSync(join(home, 'neo'));
 }
 
-test('an alarm set over MCP by an agent that is gone arrives byte for byte in one turn of its conversation', async (t) => {
+test('an alarm that an ended agent set over MCP arrives byte for byte in one turn of its conversation', async (t) => {
   const client = new Client({ name: 'test', version: '1.0.0' });
   t.after(() => client.close());
   await client.connect(new StdioClientTransport({ command: process.execPath, args: [PROGRAM, 'mcp'], env }));
-  // The payload is the value of a raw JSON source text, so that this client does not round it either.
+  // The payload is a raw JSON source text, so that this client does not round it either.
   const payload = {
     toJSON: () => (JSON as unknown as { rawJSON(text: string): unknown }).rawJSON('12345678901234567890'),
   };
@@ -81,17 +81,17 @@ test('an alarm set over MCP by an agent that is gone arrives byte for byte in on
   const { id, next_fire_at } = answer.structuredContent as { id: string; next_fire_at: string };
   await client.close();
   const early = neoRuns() && Date.now() < Math.min(firstDueAt, Date.parse(next_fire_at));
-  assert.equal(early, false, 'Neo must not exist before an alarm rings');
+  assert.equal(early, false, 'Neo must not exist before an alarm fires');
 
-  await eventually('it rang', () => rings.some((ring) => ring.alarm_id === id));
-  const ring = rings.find((one) => one.alarm_id === id)!;
-  assert.equal(ring.conversation_id, 'the-conversation-it-left');
-  assert.ok((ring.lateness_ms as number) >= 0, 'it rang early');
-  assert.equal(typeof ring.reply, 'string');
+  await eventually('it has fired', () => rings.some((fire) => fire.alarm_id === id));
+  const fire = rings.find((one) => one.alarm_id === id)!;
+  assert.equal(fire.conversation_id, 'the-conversation-it-left');
+  assert.ok((fire.lateness_ms as number) >= 0, 'the alarm fired early');
+  assert.equal(typeof fire.reply, 'string');
 });
 
 test('a payload with every trap of JSON arrives as the text that was sent', async (t) => {
-  // Written by hand: no JSON library stands between this text and the server.
+  // Written by hand: no JSON library processes this text before the server.
   const server = spawn(process.execPath, [PROGRAM, 'mcp'], { env, stdio: ['pipe', 'pipe', 'inherit'] });
   t.after(() => server.kill('SIGKILL'));
   const answers: Record<string, unknown>[] = [];
@@ -106,10 +106,10 @@ test('a payload with every trap of JSON arrives as the text that was sent', asyn
   await eventually('the call is answered', () => answers.some((answer) => answer.id === 2));
   server.stdin.end();
   const { result } = answers.find((answer) => answer.id === 2) as { result: { structuredContent: { id: string } } };
-  await eventually('it rang', () => rings.some((ring) => ring.alarm_id === result.structuredContent.id));
+  await eventually('it has fired', () => rings.some((fire) => fire.alarm_id === result.structuredContent.id));
 });
 
-test('what Neo keeps is what was sent, and there is one turn for each alarm', async () => {
+test('Neo stores the text that was sent, and has one turn for each alarm', async () => {
   await stopUp();
   const { NEO_DAEMON_TOKEN: token } = JSON.parse(readFileSync(join(home, 'secrets.json'), 'utf8'));
   await readNeo({ home, dataDir: join(home, 'neo'), token }, async (get) => {

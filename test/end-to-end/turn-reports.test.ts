@@ -9,17 +9,17 @@ import { neoChild } from '../../src/neo/testing/neo-child.ts';
 import { pausedModel, settledTurns, startedNeo, TOKEN } from '../../src/neo/testing/workbench.ts';
 import { eventually } from '../support/eventually.ts';
 import { atEnd } from '../support/temporary.ts';
-import { assertInOrder, openReceiptHouse, USER } from './receipt-house.ts';
+import { assertInOrder, openChronosdWithRouter, USER } from './chronosd-with-router.ts';
 
 const NEO = fileURLToPath(new URL('../../src/neo/testing/neo-process.fixture.ts', import.meta.url));
 
 const remoteNeo = (url: string) => ({ provider: 'http', spec: { url }, token: TOKEN });
 
-test('an alarm wakes a sleeping Neo, and its record says when the machine was ready and that the turn is done', async (t) => {
-  const house = await openReceiptHouse(t);
-  const env = { NEO_DATA_DIR: join(house.folder, 'neo') };
-  await house.put(USER, { provider: 'process', spec: { command: [process.execPath, NEO], env } });
-  const fire = await house.finished(await house.ring());
+test('an alarm wakes a sleeping Neo, and its record has the time of readiness and the end of the turn', async (t) => {
+  const daemons = await openChronosdWithRouter(t);
+  const env = { NEO_DATA_DIR: join(daemons.folder, 'neo') };
+  await daemons.put(USER, { provider: 'process', spec: { command: [process.execPath, NEO], env } });
+  const fire = await daemons.finished(await daemons.setAlarm());
   assert.equal(fire.outcome, 'delivered');
   assert.equal(fire.turn?.ok, true);
   assert.ok(fire.turn.turn_id && fire.turn.conversation_id && fire.turn.started_at && fire.turn.finished_at);
@@ -28,24 +28,24 @@ test('an alarm wakes a sleeping Neo, and its record says when the machine was re
 });
 
 test('a turn that the model fails is finished and not ok, with the reason', async (t) => {
-  const house = await openReceiptHouse(t);
+  const daemons = await openChronosdWithRouter(t);
   const endpoint = await modelEndpoint(t, refusing(400, 'the model is not here'));
-  const neo = await neoChild(join(house.folder, 'neo'), {
-    ...{ NEO_CHRONOS_URL: house.chronosUrl, NEO_MODEL: 'm', NEO_MODEL_BASE_URL: endpoint.baseUrl },
+  const neo = await neoChild(join(daemons.folder, 'neo'), {
+    ...{ NEO_CHRONOS_URL: daemons.chronosUrl, NEO_MODEL: 'm', NEO_MODEL_BASE_URL: endpoint.baseUrl },
   });
   atEnd(t, () => neo.end('SIGKILL'));
-  await house.put(USER, remoteNeo(neo.url));
-  const { turn } = await house.finished(await house.ring());
+  await daemons.put(USER, remoteNeo(neo.url));
+  const { turn } = await daemons.finished(await daemons.setAlarm());
   assert.equal(turn?.ok, false);
   assert.match(turn.error ?? '', /the model is not here/);
   assert.doesNotMatch(neo.log(), new RegExp(TOKEN));
 });
 
-test('a Neo that is killed with its news in hand tells it when it runs again', async (t) => {
-  const house = await openReceiptHouse(t);
+test('a Neo that is killed before it sends its turn report sends it when it runs again', async (t) => {
+  const daemons = await openChronosdWithRouter(t);
   const endpoint = await modelEndpoint(t, saying('done'));
   const model = { NEO_MODEL: 'm', NEO_MODEL_BASE_URL: endpoint.baseUrl };
-  // Takes connections and never answers.
+  // Accepts connections and never answers.
   const sockets = new Set<Socket>();
   const silent = createServer((socket) => void sockets.add(socket)).listen(0, '127.0.0.1');
   await once(silent, 'listening');
@@ -54,54 +54,54 @@ test('a Neo that is killed with its news in hand tells it when it runs again', a
     silent.close();
   });
   const { port } = silent.address() as { port: number };
-  const dataDir = join(house.folder, 'neo');
+  const dataDir = join(daemons.folder, 'neo');
   const doomed = await neoChild(dataDir, { NEO_CHRONOS_URL: `http://127.0.0.1:${port}`, ...model });
   atEnd(t, () => doomed.end('SIGKILL'));
-  await house.put(USER, remoteNeo(doomed.url));
-  const id = await house.ring();
-  await house.fire(id, 'the wake is accepted', ({ reached }) => reached === 'accepted');
-  await eventually('Neo tries to tell', () => sockets.size > 0);
+  await daemons.put(USER, remoteNeo(doomed.url));
+  const id = await daemons.setAlarm();
+  await daemons.fire(id, 'the wake is accepted', ({ reached }) => reached === 'accepted');
+  await eventually('Neo tries to send its report', () => sockets.size > 0);
   const list = await fetch(`${doomed.url}/conversations`, { headers: { authorization: `Bearer ${TOKEN}` } });
   const { data } = (await list.json()) as { data: { conversations: { id: string }[] } };
   const [turn] = await settledTurns(doomed, data.conversations[0]!.id);
   assert.equal(turn!.status, 'done');
   await doomed.end('SIGKILL');
-  assert.equal((await house.fires(id))[0]!.reached, 'accepted');
+  assert.equal((await daemons.fires(id))[0]!.reached, 'accepted');
 
-  const heir = await neoChild(dataDir, { NEO_CHRONOS_URL: house.chronosUrl, ...model });
+  const heir = await neoChild(dataDir, { NEO_CHRONOS_URL: daemons.chronosUrl, ...model });
   atEnd(t, () => heir.end('SIGKILL'));
-  const fire = await house.finished(id);
+  const fire = await daemons.finished(id);
   assert.deepEqual([fire.turn?.ok, fire.turn?.turn_id], [true, turn!.id]);
   assert.equal(fire.turn?.started_at, turn!.started_at);
 });
 
-test('a chronosd that is down while the turn ends hears of it afterwards', async (t) => {
-  const house = await openReceiptHouse(t);
+test('a chronosd that is down while the turn ends gets the turn report afterwards', async (t) => {
+  const daemons = await openChronosdWithRouter(t);
   const model = pausedModel();
-  const neo = await startedNeo(t, { model, config: { chronosUrl: house.chronosUrl } });
-  await house.put(USER, remoteNeo(neo.url));
-  const id = await house.ring();
+  const neo = await startedNeo(t, { model, config: { chronosUrl: daemons.chronosUrl } });
+  await daemons.put(USER, remoteNeo(neo.url));
+  const id = await daemons.setAlarm();
   const request = await model.next();
-  await house.fire(id, 'the turn is reported started', ({ reached }) => reached === 'turn_started');
-  const [fire] = await house.fires(id);
+  await daemons.fire(id, 'the turn is reported started', ({ reached }) => reached === 'turn_started');
+  const [fire] = await daemons.fires(id);
   assert.equal(fire!.turn!.ok, undefined);
-  await house.closeChronos();
-  request.answer('done while nobody listened');
+  await daemons.closeChronos();
+  request.answer('done while chronosd was down');
   await settledTurns(neo, fire!.turn!.conversation_id!);
-  await house.openChronos();
-  assert.equal((await house.finished(id)).turn?.ok, true);
+  await daemons.openChronos();
+  assert.equal((await daemons.finished(id)).turn?.ok, true);
 });
 
 test('a machine whose token is replaced reports under the new one at once, and under the old one for a while', async (t) => {
-  const house = await openReceiptHouse(t);
+  const daemons = await openChronosdWithRouter(t);
   const model = pausedModel();
-  const neo = await startedNeo(t, { model, config: { chronosUrl: house.chronosUrl } });
-  await house.put(USER, remoteNeo(neo.url));
-  const id = await house.ring();
+  const neo = await startedNeo(t, { model, config: { chronosUrl: daemons.chronosUrl } });
+  await daemons.put(USER, remoteNeo(neo.url));
+  const id = await daemons.setAlarm();
   const request = await model.next();
-  const rotated = await house.admin('POST', `/${USER}/rotate-token`);
+  const rotated = await daemons.admin('POST', `/${USER}/rotate-token`);
   assert.equal(rotated.status, 200, rotated.text);
   assert.notEqual(rotated.json.data.token, TOKEN);
   request.answer('under the old token');
-  assert.equal((await house.finished(id)).turn?.ok, true);
+  assert.equal((await daemons.finished(id)).turn?.ok, true);
 });
