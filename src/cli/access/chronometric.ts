@@ -1,4 +1,4 @@
-/** What chronometric knows of the person at this machine, for commands that show it: their profile and the state. */
+/** Chronometric's data about the user of this computer, for commands that show it: profile and state. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { ChronometricError } from '../../chronometric/chronometric-error.ts';
@@ -12,11 +12,11 @@ import { ReveilleError } from '../../wire/errors.ts';
 import type { CliContext } from '../context.ts';
 
 export type ChronometricAccess = {
-  /** This moment, and what the person has said about themselves. */
+  /** The current time and the user's profile. */
   readonly occasion: Occasion;
-  /** Whether anything was ever written down here. */
+  /** Whether any state was ever written. */
   readonly hasState: boolean;
-  /** Opened by the first look into it; to be closed. */
+  /** Opened on first use; the caller closes it. */
   readonly state: ChronometricState;
 };
 
@@ -32,7 +32,7 @@ async function occasionNow({ settings, clock }: Pick<CliContext, 'settings' | 'c
 }
 
 /**
- * @param busyMs how long to wait for another process's transaction; the state's own patience unless told
+ * @param busyMs how long to wait for another process's transaction; by default the state's own limit
  * @throws ReveilleError `unavailable` when there is no usable time or time zone
  */
 export async function chronometricAccess(
@@ -51,14 +51,14 @@ export async function chronometricAccess(
   return { occasion, hasState: existsSync(join(dataDir, 'chronometric.db')), state };
 }
 
-/** A person waits for what comes of their prompt. */
+/** A prompt of the user waits for this. */
 const PROMPT_BUSY_MS = 250;
 
 /**
- * The person of this installation has sent a prompt to its agent.
+ * Records that the user has sent a prompt to the agent.
  *
  * @param at epoch milliseconds
- * @throws ReveilleError `unavailable` when it could not be noted
+ * @throws ReveilleError `unavailable` when it could not be recorded
  */
 export async function tellPrompt(context: Pick<CliContext, 'settings' | 'clock'>, at: number): Promise<void> {
   const { state } = await chronometricAccess(context, PROMPT_BUSY_MS);

@@ -1,4 +1,4 @@
-/** Which chronosd the commands of this machine talk to, and as whom. */
+/** The chronosd and the identity of the commands on this computer. */
 import { existsSync } from 'node:fs';
 import { z } from 'zod';
 import type { PersonProver } from '../../chronos/client.ts';
@@ -13,7 +13,7 @@ import type { CliContext } from '../context.ts';
 import { readAccess, readLabel, readRun, readSecrets } from '../home/home.ts';
 import { attend } from './unreachable.ts';
 
-/** What this machine knows about its own chronosd; absent members were not found. */
+/** The chronosd of this computer; absent fields were not found. */
 export type LocalChronos = { url?: string; token?: string; userId?: string; keyFile?: string };
 
 const schema = z.object({
@@ -29,7 +29,7 @@ const schema = z.object({
 });
 
 /**
- * The address under which this machine reaches a daemon that listens on `host`: a wildcard is reached through loopback.
+ * The address of a daemon that listens on `host`, from this computer. A wildcard becomes loopback.
  *
  * @param certificate the file that the daemon serves; without one it speaks plain HTTP
  */
@@ -39,16 +39,16 @@ export function localAddress(host: string | undefined, port: number, certificate
   return `${certificate ? 'https' : 'http'}://${name}:${port}`;
 }
 
-/** What is on this machine, read afresh on every call: a `reveille up` may have started meanwhile. */
+/** Read again on every call: a `reveille up` may have started meanwhile. */
 export function localChronosDefaults({ home, settings }: Pick<CliContext, 'home' | 'settings'>): LocalChronos {
   const access = readAccess(home);
   const token = settings.CHRONOS_TOKEN ?? readSecrets(home)?.CHRONOS_TOKEN ?? access?.chronos_token;
   const userId = readLabel(home);
-  // Behind walls neither the secrets are seen nor the process that runs chronosd.
+  // In a sandbox, neither the secrets nor the process of chronosd are visible.
   const running =
     readRun(home)?.chronos_url ?? (settings.CHRONOS_TOKEN === undefined ? access?.chronos_url : undefined);
   const { CHRONOS_HOST, CHRONOS_PORT, CHRONOS_TLS_CERT } = parseSettings(schema, settings);
-  // Without a token nothing has been set up here, and a guess would only hide that.
+  // Without a token nothing is set up here, and a guess would hide that.
   const url = running ?? (token === undefined ? undefined : localAddress(CHRONOS_HOST, CHRONOS_PORT, CHRONOS_TLS_CERT));
   return {
     ...(url === undefined ? {} : { url }),
@@ -58,14 +58,14 @@ export function localChronosDefaults({ home, settings }: Pick<CliContext, 'home'
   };
 }
 
-/** Where chronosd is, with a bearer for it. `local` tells whether it is this machine's own. */
+/** The address of chronosd and its bearer token. `local`: it is the chronosd of this computer. */
 export type ChronosPlace = { url: string; token: string; local: boolean };
 
 /**
- * Finds chronosd: what the environment names, else what runs here, else where it would listen. The token of this
- * machine's chronosd goes to no other.
+ * Finds chronosd: from the environment, else the running one, else its default address. The token of this computer's
+ * chronosd is sent to no other.
  *
- * @throws ReveilleError `unavailable` when there is no token to go with it
+ * @throws ReveilleError `unavailable` without a token for it
  */
 export function findChronos(context: Pick<CliContext, 'home' | 'settings'>): ChronosPlace {
   const given = parseSettings(schema, context.settings);
@@ -78,15 +78,15 @@ export function findChronos(context: Pick<CliContext, 'home' | 'settings'>): Chr
   const remedy = isLocal
     ? 'run "reveille up" once, or set MATRIX_CHRONOS_URL and MATRIX_CHRONOS_TOKEN'
     : 'set MATRIX_CHRONOS_TOKEN, the token of the chronosd that MATRIX_CHRONOS_URL names';
-  throw new ReveilleError('unavailable', `there is no token for chronosd at ${url}: ${remedy}`, { retryable: false });
+  throw new ReveilleError('unavailable', `no token for chronosd at ${url}: ${remedy}`, { retryable: false });
 }
 
-/** A chronosd that was started for development without a token takes any. */
+/** A chronosd in development mode without a token accepts any. */
 function developmentToken({ CHRONOS_DEV }: { CHRONOS_DEV?: string | undefined }): string | undefined {
   return CHRONOS_DEV === '1' || CHRONOS_DEV === 'true' ? 'development' : undefined;
 }
 
-/** The file with this agent's key, whether it is there or not. */
+/** The file of this agent's key, existing or not. */
 export function keyFileOf({ home, settings }: Pick<CliContext, 'home' | 'settings'>): string {
   return settings.MATRIX_EXECUTOR_KEYFILE || home.keyFile;
 }
@@ -97,21 +97,22 @@ export function labelOf({ home, settings }: Pick<CliContext, 'home' | 'settings'
 }
 
 /**
- * Who this machine's agent is.
+ * The identity of this computer's agent.
  *
- * @throws ReveilleError `not_found` when it has no label or no key yet, or as `readKeyFile`
+ * @throws ReveilleError `not_found` without a label or key, or as `readKeyFile`
  */
 export function localIdentity(context: Pick<CliContext, 'home' | 'settings'>): Prover & { owner: string } {
   const label = labelOf(context);
   if (label !== undefined) return agentIdentity(label, readKeyFile(keyFileOf(context)));
-  const remedy = 'run "reveille up" or "reveille agent whoami", which make one, or set MATRIX_USER_ID';
-  throw new ReveilleError('not_found', `no agent identity has been made in ${context.home.path}: ${remedy}`);
+  const remedy = 'run "reveille up" or "reveille agent whoami" to create one, or set MATRIX_USER_ID';
+  throw new ReveilleError('not_found', `there is no agent identity in ${context.home.path}: ${remedy}`);
 }
 
-/** A client that speaks as this machine's agent, with one proof of identity for the whole command. */
 /**
- * @param person who sets or changes alarms. Only with the operator's token of this machine's chronosd can that be
- *   proved; a program that an agent runs does not have it, and what it sets is the agent's own
+ * A client with the identity of this computer's agent; one proof of identity serves the whole command.
+ *
+ * @param person the author of alarms. Only the operator's token of this computer's chronosd proves an author. A program
+ *   that an agent runs does not have that token, so its alarms are the agent's own.
  */
 export function alarmClient(context: CliContext, person?: string): ChronosClient {
   const { url, token, local } = findChronos(context);

@@ -1,4 +1,4 @@
-/** The desk of the console for the person of this installation: what it asks of the house, and with which right. */
+/** The console's backend for the user of this installation: its backend calls and their credentials. */
 import { createHash } from 'node:crypto';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -36,7 +36,7 @@ import { passkeyPort } from './passkeys.ts';
 import { personClient } from './person.ts';
 import { routerClient } from './router.ts';
 
-/** A part that is there, or the reason that stands in its way. */
+/** An available part, or the reason why it is unavailable. */
 function part<T>(make: () => T): Part<T> {
   try {
     return { there: make() };
@@ -46,7 +46,7 @@ function part<T>(make: () => T): Part<T> {
   }
 }
 
-/** The schedule engine of chronosd itself, so that a forecast is what happens. */
+/** The schedule engine of chronosd itself, so that a forecast is exact. */
 export const seriesOf: SeriesOf = ({ cron, zone, anchor }) => compileSchedule(cron, zone, anchor);
 
 export const ringsOf: RingsOf = ({ cron, zone, after, until, atMost }) => {
@@ -61,7 +61,7 @@ export const ringsOf: RingsOf = ({ cron, zone, after, until, atMost }) => {
   return rings;
 };
 
-/** The key of whoever runs this; each answer is signed when it is given, and nothing is kept open. */
+/** The key of the installation's user. Each answer is signed on demand; the key is not kept open. */
 function approverOf({ environment, clock }: CliContext): ApproverPort {
   return {
     known() {
@@ -79,7 +79,7 @@ function approverOf({ environment, clock }: CliContext): ApproverPort {
 
 const VERDICT_COLUMNS = 100;
 
-/** As `reveille receipt verify` does. @param keys of executors that are believed; without them that in the receipt is */
+/** As `reveille receipt verify`. @param keys expected executors; without them the key in the receipt */
 export async function verifyReceipt(receipt: string, keys: readonly string[] | undefined): Promise<ReceiptVerdict> {
   const [{ readValues }, { verifyReceipts }, { linesOf }] = await Promise.all([
     import('../../executor/receipt/receipt-text.ts'),
@@ -100,7 +100,7 @@ export async function verifyReceipt(receipt: string, keys: readonly string[] | u
   return { isWhole, lines };
 }
 
-/** With the key of the executor itself, where the operator's side of it answers. */
+/** With the executor's own key, when its admin API answers. */
 async function verify(context: CliContext, user: string, receipt: string): Promise<ReceiptVerdict> {
   const roster = await executorAdmin(context)
     .approvers(user)
@@ -111,7 +111,7 @@ async function verify(context: CliContext, user: string, receipt: string): Promi
 const LOG_BYTES = 16 * 1024;
 const LOG_LINES = 60;
 
-/** A line of our own log as its words and the time; any other as it is. */
+/** Text and time of a line of our own log; other lines are unchanged. */
 function plainLine(line: string): string {
   try {
     const { time, msg, name } = JSON.parse(line) as { time?: unknown; msg?: unknown; name?: unknown };
@@ -122,7 +122,7 @@ function plainLine(line: string): string {
   }
 }
 
-/** The last lines of a machine's process, as the router quotes them: without what may be a secret. */
+/** The last lines of a machine's process, as the router quotes them: without possible secrets. */
 export async function lastLines({ settings }: Pick<CliContext, 'settings'>, user: string): Promise<readonly string[]> {
   const name = `${createHash('sha256').update(user).digest('hex').slice(0, 32)}.log`;
   const path = join(settings.ROUTER_DATA_DIR!, 'machine-logs', name);
@@ -165,7 +165,7 @@ async function dayOf(context: CliContext, date: string | undefined) {
   }
 }
 
-/** The channels of this installation's person, on this computer. */
+/** The notification channels of this installation's user. */
 function noticesOf({ settings }: CliContext, user: string, desk: NotifyDesk): Notices {
   const shown = (view: ChannelView): NoticeChannel => ({
     ...{ id: view.id, name: view.name, place: view.place, told: view.told, quiet: view.quiet },
@@ -190,8 +190,8 @@ function noticesOf({ settings }: CliContext, user: string, desk: NotifyDesk): No
 const TEST_MS = 15_000;
 
 /**
- * @param events told when something happens here; it is called back with what a screen should look at again
- * @param notify where the person is told of what
+ * @param events subscribes to changes; its callback gets the parts of a screen to refresh
+ * @param notify the user's notification channels
  */
 export function localDesk(
   context: CliContext,

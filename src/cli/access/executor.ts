@@ -1,4 +1,4 @@
-/** Which executor the commands of this machine talk to, and as whom. */
+/** The executor and the identity of the commands on this computer. */
 import { z } from 'zod';
 import {
   createExecutorAdmin,
@@ -24,7 +24,7 @@ const schema = z.object({
   EXECUTOR_TOKEN: z.string().optional(),
 });
 
-/** Finds the executor: the one that the agent's tasks go to, else what runs here, else where it would listen. */
+/** Finds the executor: the agent's one, else the running one, else its default address. */
 export function findExecutor({
   home,
   settings,
@@ -33,15 +33,15 @@ export function findExecutor({
   const here =
     readRun(home)?.executor_url ?? localAddress(given.EXECUTOR_HOST, given.EXECUTOR_PORT, given.EXECUTOR_TLS_CERT);
   const url = given.NEO_EXECUTOR_URL ?? here;
-  // The token of this machine's executor goes to no other.
+  // The token of this computer's executor is sent to no other.
   const isHere = url === here;
   return { url, token: given.NEO_EXECUTOR_TOKEN ?? (isHere ? given.EXECUTOR_TOKEN : undefined), isHere };
 }
 
 /**
- * Where this machine's user has their tasks, with a token that is for this user alone where there is one.
+ * The executor for this user's intents, with the user's own token if there is one.
  *
- * @param here the executor of a `reveille up` in this process, which stands in no record yet
+ * @param here the executor of a `reveille up` in this process, which has no run record yet
  */
 export function taskPlace(context: Pick<CliContext, 'home' | 'settings'>, here?: string): ExecutorPlace {
   const { url, token, isHere } = findExecutor(context);
@@ -50,7 +50,7 @@ export function taskPlace(context: Pick<CliContext, 'home' | 'settings'>, here?:
   return { url: isHere && here !== undefined ? here : url, token: own ?? token };
 }
 
-/** A client for the intents of one user: the one named, or this machine's own. */
+/** A client for the intents of one user: the named one, or the user of this installation. */
 export function executorClient(context: CliContext, user: string | undefined): ExecutorClient {
   const { home, clock } = context;
   const place = findExecutor(context);
@@ -61,17 +61,14 @@ export function executorClient(context: CliContext, user: string | undefined): E
   });
 }
 
-/** As an operator whose place is known. */
+/** An operator's client for a known address. */
 export const executorAdminAt = ({ home, clock }: CliContext, url: string, adminToken: string): ExecutorAdmin =>
   createExecutorAdmin({ url, token: adminToken, attend: attend({ url, home, clock }) });
 
-/**
- * The operator's side of the executor that this machine's commands talk to. @throws ReveilleError `forbidden` without
- * its token
- */
+/** The admin client of the executor of these commands. @throws ReveilleError `forbidden` without its token */
 export function executorAdmin(context: CliContext): ExecutorAdmin {
   const { url, isHere } = findExecutor(context);
-  // What was made for this machine's executor goes to no other.
+  // The generated token of this computer's executor is sent to no other.
   const { settings, environment, home, clock } = context;
   const token = isHere ? settings.EXECUTOR_ADMIN_TOKEN : environment.EXECUTOR_ADMIN_TOKEN;
   if (token) return createExecutorAdmin({ url, token, attend: attend({ url, home, clock }) });

@@ -1,6 +1,6 @@
 /**
- * The console of a fleet, at the router's public listener: for each person a desk that has that person's own rights,
- * which came with their token, and no other.
+ * The console of a fleet at the router's public listener: one backend per user. It has the rights that are derived from
+ * the user's token, and no others.
  */
 import { createChronosClient, holdPrincipal } from '../../chronos/client.ts';
 import type { ConsoleApp } from '../../console/console.ts';
@@ -21,23 +21,23 @@ import { VERSION } from '../../wire/version.ts';
 import type { CliContext } from '../context.ts';
 import { lastLines, ringsOf, seriesOf, verifyReceipt } from './desk.ts';
 
-/** So many desks are ready; the one that was used longest ago is made anew when its person comes back. */
+/** Number of cached backends. The least recently used one is recreated on its next request. */
 const MOST_DESKS = 2000;
-/** Without a request for so long, nothing of a person's rights stays in memory. */
+/** After this time without a request, the rights of a user are removed from memory. */
 const KEPT_MS = 30 * 60_000;
 
 type Comer = Entry & { readonly credential: string; readonly rights: string };
 
 const PASSKEY_NEEDED =
-  'Your approver’s key is not on this side, so that an answer in this page needs a passkey for this address: add one (Approvals, Passkeys), or answer where your key is, with: reveille intent approve';
+  'Your approver’s key is not on this server, so that an answer on this page needs a passkey for this address: add one (Approvals, Passkeys), or answer on the computer with your key: reveille intent approve',
 const VOUCHED_ELSEWHERE =
-  'Your approver’s key is not on this side: passkeys are vouched for and revoked where it is, with: reveille approver';
+  'Your approver’s key is not on this server: vouch for and revoke passkeys on the computer with your key: reveille approver',
 
-/** Alarms, under the key that follows from the person's token. */
+/** Alarms, with the key that is derived from the user's token. */
 function alarmsOf({ clock }: CliContext, { chronosUrl, chronosToken }: ConsoleConfig, comer: Comer, mark?: string) {
   if (mark === undefined) {
     const missing =
-      'This token was made without a right to your alarms. Ask whoever runs this router for another one, made where CHRONOS_ADMIN_TOKEN is set: reveille user token';
+      'This token has no right to your alarms. Ask the operator for another one, created where CHRONOS_ADMIN_TOKEN is set: reveille user token';
     return { missing };
   }
   const { user, rights } = comer;
@@ -52,16 +52,16 @@ function alarmsOf({ clock }: CliContext, { chronosUrl, chronosToken }: ConsoleCo
 
 function intentsOf({ executorUrl }: ConsoleConfig, { user, rights }: Comer, submitter: boolean): Desk['intents'] {
   if (executorUrl === undefined)
-    return { missing: 'This router knows no executor; whoever runs it names one with ROUTER_EXECUTOR_URL.' };
+    return { missing: 'This router has no executor; the operator sets ROUTER_EXECUTOR_URL.' };
   if (!submitter) {
     const missing =
-      'This token was made without a right to your tasks. Ask whoever runs this router for another one, made where EXECUTOR_ADMIN_TOKEN is set: reveille user token';
+      'This token has no right to your intents. Ask the operator for another one, created where EXECUTOR_ADMIN_TOKEN is set: reveille user token';
     return { missing };
   }
   return { there: createExecutorClient({ url: executorUrl, token: taskTokenOf(rights), userId: user }) };
 }
 
-/** What concerns the person: whether what they use answers them. */
+/** Checks for the user: whether the daemons answer. */
 async function checksOf(desk: Pick<Desk, 'user' | 'alarms' | 'machines' | 'intents'>): Promise<readonly Check[]> {
   const check = async <T>(name: string, part: Part<T>, ask: (there: T) => Promise<string>): Promise<Check> => {
     if ('missing' in part) return { name, status: 'note', detail: part.missing };
@@ -74,7 +74,7 @@ async function checksOf(desk: Pick<Desk, 'user' | 'alarms' | 'machines' | 'inten
   return Promise.all([
     check('alarms', desk.alarms, async (alarms) => {
       await alarms.listAlarms({ limit: 1 });
-      return 'chronosd answers, and takes your key';
+      return 'chronosd answers and accepts your key';
     }),
     check('machine', desk.machines, async (machines) => {
       const { state, running } = await machines.show(desk.user);
@@ -82,7 +82,7 @@ async function checksOf(desk: Pick<Desk, 'user' | 'alarms' | 'machines' | 'inten
     }),
     check('tasks', desk.intents, async (intents) => {
       await intents.list({ limit: 1 });
-      return 'the executor answers, and takes your token';
+      return 'the executor answers and accepts your token';
     }),
     check('version', { there: VERSION }, async (version) => `the router runs ${version}`),
   ]);
@@ -115,18 +115,18 @@ function deskFor(context: CliContext, config: ConsoleConfig, people: People, com
     health: { there: () => checksOf(own) },
     notices: {
       missing:
-        'You are told by a notifier of your own, which has your keys: run "reveille notifier" where they are, and say where to with "reveille notify add".',
+        'Your own notifier sends notifications, because it has your keys: run "reveille notifier" where they are, and add channels with "reveille notify add".',
     },
     places: [],
     day: {
       missing:
-        'Sessions and breaks are kept on the computer where you work, and go to no router. See them there with: reveille time',
+        'Sessions and breaks are stored on the computer where you work. See them there with: reveille time',
     },
     onHint: () => () => {},
   };
 }
 
-/** Desks of the people who are here, by what let them in. */
+/** Backends of signed-in users, by their credentials. */
 class Desks {
   readonly #kept = new Map<string, { desk: Desk; usedAt: number }>();
   readonly #make: (comer: Comer) => Desk;
@@ -139,13 +139,13 @@ class Desks {
 
   of({ user, credential, rights, zone }: Entry): Desk {
     if (credential === undefined || rights === undefined)
-      throw new ReveilleError('unauthorized', 'this session has no rights; sign in anew');
+      throw new ReveilleError('unauthorized', 'this session has no rights; sign in again');
     const key = `${credential} ${zone ?? ''}`;
     const now = this.#now();
     const desk = this.#kept.get(key)?.desk ?? this.#make({ user, credential, rights, zone });
     this.#kept.delete(key);
     this.#kept.set(key, { desk, usedAt: now });
-    // In the order of their last use.
+    // Ordered by last use.
     for (const [oldest, { usedAt }] of this.#kept) {
       if (now - usedAt < KEPT_MS && this.#kept.size <= MOST_DESKS) break;
       this.#kept.delete(oldest);
@@ -154,7 +154,7 @@ class Desks {
   }
 }
 
-/** What answers the pages of a router that has a console; made with the first request for one. */
+/** Serves the console's pages of a router; created with the first request. */
 export function fleetConsole(context: CliContext, { host, isTls, console, allowedHosts }: PublicConfig): PagesOf {
   return (people): Pages => {
     let app: Promise<ConsoleApp> | undefined;

@@ -1,6 +1,6 @@
 /**
- * The passkeys of the person of this installation: its operator's token opens the roster, and the approver's key of this
- * computer vouches for what comes in and goes out.
+ * The passkeys of this installation's user. The operator's token opens the roster; the approver's key of this computer
+ * vouches for additions and revocations.
  */
 import type { PasskeyPort } from '../../console/desk.ts';
 import { openApproverWith } from '../approver/approver-key.ts';
@@ -8,7 +8,7 @@ import { revocationRequest, signedUntil, vouchedFor } from '../approver/statemen
 import type { CliContext } from '../context.ts';
 import { executorAdmin } from './executor.ts';
 
-/** @throws ReveilleError when the roster of the executor cannot be asked for from here */
+/** @throws ReveilleError when the executor's roster is not accessible from here */
 export function passkeyPort(context: CliContext, user: string): PasskeyPort {
   const admin = executorAdmin(context);
   const { environment, clock } = context;

@@ -1,4 +1,4 @@
-/** Where a person of this machine talks to their agent, and with which credential. */
+/** The address and the credential with which this computer's user reaches their agent. */
 import { z } from 'zod';
 import { createNeoClient, type NeoClient } from '../../neo/client.ts';
 import type { RouterClient } from '../../router/client.ts';
@@ -17,14 +17,14 @@ const schema = z.object({
   ROUTER_PUBLIC_TLS_CERT: z.string().optional(),
 });
 
-/** `isHere`: it is this machine's own router. */
+/** `isHere`: it is the router of this computer. */
 export type PersonPlace = { url: string; token: string; isHere: boolean };
 
 /**
- * Finds the public listener: what `REVEILLE_URL` names, else what runs here, else where it would listen. The credential
- * of this installation goes to no other router.
+ * Finds the public listener: from `REVEILLE_URL`, else the running one, else its default address. The credential of this
+ * installation is sent to no other router.
  *
- * @throws ReveilleError `unauthorized` when there is no credential to go with it
+ * @throws ReveilleError `unauthorized` without a credential for it
  */
 export function findPerson({ home, settings }: Pick<CliContext, 'home' | 'settings'>): PersonPlace {
   const given = parseSettings(schema, settings);
@@ -36,9 +36,9 @@ export function findPerson({ home, settings }: Pick<CliContext, 'home' | 'settin
   const token = given.REVEILLE_TOKEN ?? (isHere ? readCredential(home)?.token : undefined);
   if (token !== undefined) return { url, token, isHere };
   const remedy = isHere
-    ? 'run "reveille up", which makes one, or set REVEILLE_URL and REVEILLE_TOKEN'
-    : 'set REVEILLE_TOKEN to the one that "reveille user add" showed there';
-  throw new ReveilleError('unauthorized', `there is no credential for your agent at ${url}: ${remedy}`);
+    ? 'run "reveille up" to create one, or set REVEILLE_URL and REVEILLE_TOKEN'
+    : 'set REVEILLE_TOKEN to the token that "reveille user add" printed there';
+  throw new ReveilleError('unauthorized', `no credential for your agent at ${url}: ${remedy}`);
 }
 
 /** A client that speaks to the agent of the person whose command this is. A call may have to wake a machine. */
@@ -60,10 +60,10 @@ function refused({ url, isHere }: PersonPlace): ReveilleError {
   const remedy = isHere
     ? 'start "reveille up" anew, which makes another one, or set REVEILLE_TOKEN'
     : 'it may have expired or been revoked; ask for another one, and set REVEILLE_TOKEN to it';
-  return new ReveilleError('unauthorized', `the router at ${url} does not take this credential: ${remedy}`);
+  return new ReveilleError('unauthorized', `the router at ${url} does not accept this credential: ${remedy}`);
 }
 
-/** Makes the credential of the person whose installation it is, and another one when the router does not take it any more. */
+/** Creates the credential of this installation's user, and a new one when the router no longer accepts it. */
 export async function ensureCredential(router: RouterClient, home: Home, userId: string): Promise<void> {
   const own = readCredential(home);
   const all = await router.users(userId);

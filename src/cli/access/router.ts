@@ -1,4 +1,4 @@
-/** Which router the commands of this machine talk to. */
+/** The router of the commands on this computer. */
 import { z } from 'zod';
 import { createRouterClient, type RouterClient } from '../../router/client.ts';
 import { parseSettings, portSetting } from '../../wire/settings.ts';
@@ -13,7 +13,7 @@ const schema = z.object({
   ROUTER_TLS_CERT: z.string().optional(),
 });
 
-/** Where this machine's router is, or would be. */
+/** The address of this computer's router, running or not. */
 export function routerUrl({ home, settings }: Pick<CliContext, 'home' | 'settings'>): string {
   const { ROUTER_HOST, ROUTER_PORT, ROUTER_TLS_CERT } = parseSettings(schema, settings);
   return readRun(home)?.router_url ?? localAddress(ROUTER_HOST, ROUTER_PORT, ROUTER_TLS_CERT);

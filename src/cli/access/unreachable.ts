@@ -1,7 +1,4 @@
-/**
- * How long commands wait for a daemon, and what it means that there was no answer. One deadline for every client of the
- * command line.
- */
+/** Time limits of commands for daemons, and the meaning of a missing response. All clients share one deadline. */
 import { readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
@@ -12,26 +9,26 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { type Home, readRun } from '../home/home.ts';
 
 /**
- * A daemon that has said nothing for this long is asked for a sign of life, which may take as long as the other:
- * together with the start of a command that is less than 10 s.
+ * After this time without a response a daemon is probed, with the same limit again. Together with the start of a command
+ * that is less than 10 s.
  */
 const PATIENCE_MS = 4000;
 const SIGN_MS = 2500;
-/** One that lives may take this long over a request: to stop a machine, say. */
+/** Limit for a request to a live daemon, for example to stop a machine. */
 const LIMIT_MS = 30_000;
 
-/** The daemon that is asked, and the installation that may know its process. */
+/** The daemon, and the installation that may know its process. */
 export type Asked = { url: string; home: Home; clock: Clock };
 
 /**
- * The deadline of the command line. Work is given up, when the daemon has been silent and
- * gives no sign of life either; a daemon that is alive and busy is waited for longer.
+ * The deadline of the command line. A call is aborted when the daemon is silent and fails the probe; a live and busy
+ * daemon gets more time.
  */
 export function attend(asked: Asked): Attend {
   return async (work, caller) => {
     const over = new AbortController();
     const given = new AbortController();
-    const giveUp = () => given.abort(new Error('was not waited for: the caller gave the call up'));
+    const giveUp = () => given.abort(new Error('was aborted by the caller'));
     caller?.addEventListener('abort', giveUp);
     if (caller?.aborted) giveUp();
     const watched = watchOver(asked, over.signal).then((reason) => reason && given.abort(reason));
@@ -45,7 +42,7 @@ export function attend(asked: Asked): Attend {
   };
 }
 
-/** Resolves with why to give up, or with nothing when `over` aborts. */
+/** Resolves with the reason to abort, or with nothing when `over` aborts. */
 async function watchOver(asked: Asked, over: AbortSignal): Promise<Error | undefined> {
   const { url, clock } = asked;
   const began = clock.monotonic();
@@ -56,17 +53,17 @@ async function watchOver(asked: Asked, over: AbortSignal): Promise<Error | undef
     if (over.aborted) return undefined;
     if (sign !== 'answers') return silenceOf(sign, asked, Math.round((clock.monotonic() - began) / 1000));
     if (clock.monotonic() - began >= LIMIT_MS)
-      return new Error(`lives, but has not answered for ${LIMIT_MS / 1000} s; look into its log, and try again`);
+      return new Error(`is running, but has not answered for ${LIMIT_MS / 1000} s; check its log and try again`);
   }
 }
 
-/** `listens`: connections are taken, by the kernel at least, and nothing comes back. */
+/** `listens`: connections are accepted, at least by the kernel, without a response. */
 type Sign = 'answers' | 'listens' | 'nothing';
 
 /**
- * Looks whether a daemon still answers at all.
+ * Probes whether a daemon answers at all.
  *
- * @param over gives it up; the sign is of no use then
+ * @param over aborts the probe
  */
 export async function signOfLife(url: string, clock: Clock, over?: AbortSignal): Promise<Sign> {
   const enough = new AbortController();
@@ -75,7 +72,7 @@ export async function signOfLife(url: string, clock: Clock, over?: AbortSignal):
   try {
     const taken = takesConnections(url, signal);
     const answer = await exchange(plainTransport, { method: 'GET', url: below(url, '/healthz'), maxBytes: 0, signal });
-    // Whatever it answers: it does.
+    // Any response counts.
     if (answer.result === 'answered') return 'answers';
     return (await taken) ? 'listens' : 'nothing';
   } finally {
@@ -106,18 +103,16 @@ function takesConnections(url: string, signal: AbortSignal): Promise<boolean> {
 
 function silenceOf(sign: Sign, asked: Asked, seconds: number): Error {
   if (sign === 'nothing')
-    return new Error(
-      `cannot be reached: nothing has come back for ${seconds} s; correct the address, or look at the way there`,
-    );
+    return new Error(`cannot be reached: no response for ${seconds} s; check the address and the network`);
   return new Error(`listens, but does not answer (for ${seconds} s): ${whatToDo(asked)}`);
 }
 
-/** Why a process of this installation may be silent, and what helps. */
+/** Why a process of this installation may be silent, and the remedy. */
 export function whatToDo({ url, home }: Asked): string {
   const pid = pidBehind(home, url);
   if (pid === undefined)
-    return 'its process may be stopped or overloaded; look at it there, and start it anew if it stays silent';
-  if (isStopped(pid)) return `its process ${pid} is stopped; let it go on with: kill -CONT ${pid}`;
+    return 'its process may be stopped or overloaded; check it there, and restart it if it stays silent';
+  if (isStopped(pid)) return `its process ${pid} is stopped; continue it with: kill -CONT ${pid}`;
   return `its process ${pid} is stuck or overloaded; if it stays silent, end it with "kill -9 ${pid}" and start it with "reveille up" (alarms are kept)`;
 }
 
@@ -129,17 +124,17 @@ function pidBehind(home: Home, url: string): number | undefined {
       ? run.pid
       : undefined;
   } catch (error) {
-    // A record that cannot be read says nothing; the doctor tells of it.
+    // An unreadable record is reported by the doctor.
     if (error instanceof ReveilleError) return undefined;
     throw error;
   }
 }
 
-/** Whether a process was stopped by a signal. Only Linux tells; elsewhere it is not known, and counts as running. */
+/** Whether a process was stopped by a signal. Known on Linux only; elsewhere it counts as running. */
 export function isStopped(pid: number): boolean {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-    // proc(5): the command in parentheses may hold anything, also parentheses; the state follows it.
+    // proc(5): the command in parentheses may contain anything, also parentheses; the state follows it.
     return /^[Tt]$/.test(stat.slice(stat.lastIndexOf(')') + 2, stat.lastIndexOf(')') + 3));
   } catch {
     return false;

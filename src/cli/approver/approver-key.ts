@@ -1,7 +1,7 @@
 /**
- * The key with which the person at this computer answers questions. It lives outside of `REVEILLE_HOME`, where agents'
- * programs may look: in the system's store of keys, or in a file that a passphrase may seal. `approver.json` says
- * which, and holds the public key in the open.
+ * The key with which the user of this computer signs answers. It is stored outside of `REVEILLE_HOME`, which agents'
+ * programs may read: in the system's keyring, or in a file that a passphrase may seal. `approver.json` names the place
+ * and contains the public key.
  */
 import { mkdirSync, rmSync } from 'node:fs';
 import { homedir, hostname } from 'node:os';
@@ -19,12 +19,12 @@ import { type KeyStore, systemKeyStore } from './key-store.ts';
 import { guardGuess } from './passphrase-guard.ts';
 import { openSeed, sealedSchema, sealSeed } from './sealing.ts';
 
-/** The variables of this folder and of backups. They come from the environment alone, and go to no program that is started. */
+/** The variables of this folder and of backups. They come from the environment alone, and no started program gets them. */
 export const APPROVER_VARIABLES = /^REVEILLE_(?:APPROVER|BACKUP)_/;
 
 const FORMAT = 'reveille-approver/1';
 const STORES = ['keyring', 'file'] as const;
-/** The system's store gets so long where nobody may be there to be asked, and so long where somebody is. */
+/** Time limits of the system's keyring: without a user, and with one. */
 const UNATTENDED_MS = 3000;
 const ATTENDED_MS = 60_000;
 
@@ -46,7 +46,7 @@ type ApproverRecord = z.output<typeof recordSchema>;
 
 export type ApproverPlace = { readonly folder: string; readonly file: string };
 
-/** What is known of the key without opening it. */
+/** The facts about the key that need no passphrase. */
 export type KnownApprover = {
   readonly publicKey: string;
   readonly name: string;
@@ -55,10 +55,10 @@ export type KnownApprover = {
   readonly kept: 'file' | 'sealed file' | 'secret-service' | 'keychain';
 };
 
-/** Asks whoever is there for the passphrase. */
+/** Asks the user for the passphrase. */
 export type AskPassphrase = () => Promise<string>;
 
-/** Where the key of the person lives whose environment this is. */
+/** The location of the key of the user of this environment. */
 export function approverPlace(environment: Settings, platform: NodeJS.Platform = process.platform): ApproverPlace {
   const home = environment.HOME || homedir();
   const usual =
@@ -79,7 +79,7 @@ function read({ file }: ApproverPlace): ApproverRecord | undefined {
   try {
     return recordSchema.parse(JSON.parse(text));
   } catch (cause) {
-    const message = `${file} is damaged and was left as it is; restore it from a backup, or move it away and enrol a new key`;
+    const message = `${file} is damaged and was not changed; restore it from a backup, or move it away and enroll a new key`;
     throw new ReveilleError('invalid_request', message, { cause });
   }
 }
@@ -94,7 +94,7 @@ function knownOf(
   return { publicKey: public_key, name, madeAt: made_at, file, kept };
 }
 
-/** The key of this person, if one was made. */
+/** The user's key, if there is one. */
 export function knownApprover(environment: Settings): KnownApprover | undefined {
   const place = approverPlace(environment);
   const record = read(place);
@@ -106,8 +106,8 @@ function ownName(): string {
 }
 
 /**
- * The key of this person, made when there is none. Nobody is asked anything: a store that does not answer in time is
- * passed over for the file, unless `REVEILLE_APPROVER_STORE` names it.
+ * The user's key, created if missing. No question is asked. If the keyring does not answer in time, the file is used,
+ * unless `REVEILLE_APPROVER_STORE` names the keyring.
  */
 export async function loadOrMakeApprover(environment: Settings, now: number): Promise<KnownApprover> {
   const place = approverPlace(environment);
@@ -126,14 +126,14 @@ export async function loadOrMakeApprover(environment: Settings, now: number): Pr
   if (asked === 'keyring' && !isStored)
     throw new ReveilleError(
       'unavailable',
-      'REVEILLE_APPROVER_STORE is keyring, but the system has no store of keys that answers; set it to file',
+      'REVEILLE_APPROVER_STORE is keyring, but this system has no keyring that answers; set it to file',
     );
   const record: ApproverRecord = isStored ? { ...common, keyring: store!.kind } : { ...common, seed: key.seedHex() };
   mkdirSync(place.folder, { recursive: true, mode: 0o700 });
   try {
     writePrivateFile(place.file, textOf(record));
   } catch (error) {
-    // Another process was faster: its key counts.
+    // Another process was faster: its key is used.
     if (!(error instanceof ReveilleError && error.code === 'conflict')) throw error;
     if (isStored) await store!.remove(key.publicKeyHex, UNATTENDED_MS);
   }
@@ -152,28 +152,28 @@ async function seedOf(environment: Settings, record: ApproverRecord, passphrase:
   const limitMs = process.stdin.isTTY ? ATTENDED_MS : UNATTENDED_MS;
   const kept = await storeOf(environment, keyring)?.get(public_key, limitMs);
   if (kept !== undefined) return kept;
-  const message = `the ${keyring} of this system did not give out the key ${public_key.slice(0, 16)}…; unlock it, and try again`;
+  const message = `the ${keyring} of this system did not return the key ${public_key.slice(0, 16)}…; unlock it, and try again`;
   throw new ReveilleError('unavailable', message);
 }
 
 function keyOf(seedHex: string, { public_key }: ApproverRecord, { file }: ApproverPlace): AgentKey {
   const key = new AgentKey(seedHex);
   if (key.publicKeyHex === public_key) return key;
-  throw new ReveilleError('invalid_request', `${file} names another public key than that of the key that is kept`);
+  throw new ReveilleError('invalid_request', `${file} names another public key than the stored key has`);
 }
 
 function mustRead(place: ApproverPlace): ApproverRecord {
   const record = read(place);
   if (record) return record;
-  const message = `there is no approver's key at ${place.file}; make one and enrol it with: reveille approver enroll`;
+  const message = `no approver's key is at ${place.file}; create and enroll one with: reveille approver enroll`;
   throw new ReveilleError('not_found', message);
 }
 
 /**
  * Opens the key for signing.
  *
- * @throws ReveilleError `not_found` when none was made, `forbidden` for a wrong passphrase, `unavailable` when the
- *   system's store does not give it out
+ * @throws ReveilleError `not_found` without a key, `forbidden` for a wrong passphrase, `unavailable` when the keyring
+ *   does not return it
  */
 export async function openApprover(environment: Settings, passphrase: AskPassphrase): Promise<AgentKey> {
   const place = approverPlace(environment);
@@ -185,9 +185,9 @@ export async function openApprover(environment: Settings, passphrase: AskPassphr
 const guessFile = ({ folder }: ApproverPlace) => join(folder, 'wrong-passphrases.json');
 
 /**
- * As {@link openApprover}, with a passphrase that was typed into a page. Wrong ones lock the key for pages.
+ * As {@link openApprover}, with a passphrase from a page. Wrong ones lock the key for pages.
  *
- * @throws ReveilleError `forbidden` where a passphrase is needed and none was typed; as `guardGuess`
+ * @throws ReveilleError `forbidden` when a passphrase is needed and none was given; as `guardGuess`
  */
 export async function openApproverWith(
   environment: Settings,
@@ -202,9 +202,7 @@ export async function openApproverWith(
   return guardGuess(guessFile(place), now, () => openApprover(environment, async () => passphrase));
 }
 
-/**
- * Puts the key under a passphrase, in the file: also one that the system's store had, and one under another passphrase.
- */
+/** Encrypts the key with a passphrase, in the file. The key may come from the keyring, or have another passphrase. */
 export async function sealApprover(
   environment: Settings,
   { old, fresh }: { old: AskPassphrase; fresh: AskPassphrase },
@@ -215,16 +213,13 @@ export async function sealApprover(
   const { seed: _, keyring, ...kept } = record;
   const sealed = { ...kept, sealed: await sealSeed(key.seedHex(), key.publicKeyHex, await fresh()) };
   replacePrivateFile(place.file, textOf(sealed));
-  // A new passphrase was guessed at by nobody yet.
+  // A new passphrase starts without wrong guesses.
   rmSync(guessFile(place), { force: true });
   await storeOf(environment, keyring)?.remove(key.publicKeyHex, ATTENDED_MS);
   return knownOf(sealed, place);
 }
 
-/**
- * Takes the passphrase off: into the system's store when `REVEILLE_APPROVER_STORE` says so, else the file alone keeps
- * it.
- */
+/** Removes the passphrase: into the keyring when `REVEILLE_APPROVER_STORE` says so, else into the file alone. */
 export async function unsealApprover(environment: Settings, passphrase: AskPassphrase): Promise<KnownApprover> {
   const place = approverPlace(environment);
   const record = mustRead(place);

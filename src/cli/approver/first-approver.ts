@@ -1,7 +1,4 @@
-/**
- * What `reveille up` sees to before an agent is woken: that somebody can approve, and that Neo can hand tasks over and
- * do no more.
- */
+/** Preparations of `reveille up` before an agent is woken: an approver, and a submitter's token for Neo. */
 
 import type { ExecutorAdmin } from '../../executor/client.ts';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -12,15 +9,14 @@ import { enrollmentRequest } from './statements.ts';
 
 type Given = { readonly environment: Settings; readonly user: string; readonly now: number };
 
-/** A key that is sealed cannot be enrolled by itself: nobody may be there to open it. */
+/** A sealed key cannot be enrolled without the user. */
 const isSealed = () =>
-  Promise.reject(new ReveilleError('forbidden', 'the key is sealed; enrol it with: reveille approver enroll'));
+  Promise.reject(new ReveilleError('forbidden', 'the key is sealed; enroll it with: reveille approver enroll'));
 
 /**
- * Makes the key of the person whose computer this is and enrols it, where their user has had no approver yet. Asks
- * nobody anything.
+ * Creates and enrolls the user's key if the user never had an approver. No question is asked.
  *
- * @returns why nobody can approve from here, as a sentence; `undefined` when somebody can
+ * @returns why nothing can be approved from here, as a sentence; `undefined` when approval is possible
  */
 export async function ensureApprover(
   admin: ExecutorAdmin,
@@ -34,22 +30,19 @@ export async function ensureApprover(
     if (standing.some(({ approver }) => approver === publicKey)) return undefined;
     if (standing.length > 0)
       return `the key in ${file} is not among the approvers of ${user}; to approve from here: reveille approver enroll`;
-    // After a reset it is the person's turn: the next key is one that they name.
+    // After a reset the user decides which key is enrolled next.
     if (reset !== '')
-      return `the approvers of ${user} were reset at ${reset}; enrol your key with: reveille approver enroll`;
+      return `the approvers of ${user} were reset at ${reset}; enroll your key with: reveille approver enroll`;
     const key = await openApprover(environment, isSealed);
     await admin.enroll(enrollmentRequest(key, { name, user, executor }, now));
     return undefined;
   } catch (thrown) {
     const why = thrown instanceof Error ? thrown.message : String(thrown);
-    return `nobody can approve what the executor asks about: ${why}`;
+    return `intents cannot be approved: ${why}`;
   }
 }
 
-/**
- * The token with which this installation's Neo hands tasks over; made once, and anew when the executor does not know it
- * any more.
- */
+/** The token with which Neo submits intents. It is created once, and again when the executor no longer accepts it. */
 export async function ensureSubmitter(admin: ExecutorAdmin, home: Home, user: string): Promise<string> {
   const own = readSubmitter(home);
   const standing = await admin.submitters(user);

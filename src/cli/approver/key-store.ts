@@ -1,8 +1,7 @@
 /**
- * The system's own store of keys: the Secret Service of a Linux desktop through `secret-tool`, the keychain of macOS
- * through `security`. They are asked as programs, not as a library in this process: one that hangs, or asks somebody
- * who is not there, can be ended. The secret goes through standard input, never into an argument, which others could
- * read.
+ * The system's keyring: the Secret Service of a Linux desktop through `secret-tool`, the keychain of macOS through
+ * `security`. They run as programs, because a program that hangs or prompts an absent user can be ended. The secret goes
+ * through standard input: arguments are visible to other users.
  */
 import { spawn } from 'node:child_process';
 import type { Settings } from '../../wire/settings.ts';
@@ -12,14 +11,14 @@ const SECRET = /^[0-9a-f]{64}$/;
 
 export type KeyStore = {
   readonly kind: 'secret-service' | 'keychain';
-  /** Keeps a seed under its public key. @returns whether it can be read again */
+  /** Stores a seed under its public key. @returns whether it can be read again */
   put(publicKey: string, seedHex: string, limitMs: number): Promise<boolean>;
-  /** @returns `undefined` when it is not there, or the store does not give it out in time */
+  /** @returns `undefined` when it is missing, or the keyring does not return it in time */
   get(publicKey: string, limitMs: number): Promise<string | undefined>;
   remove(publicKey: string, limitMs: number): Promise<void>;
 };
 
-/** Whom these programs need to find; nothing of ours is among it. */
+/** The environment of these programs; it contains nothing of Reveille. */
 const PASSED_ON = [
   'PATH',
   'HOME',
@@ -31,7 +30,7 @@ const PASSED_ON = [
   'LANG',
 ];
 
-/** @returns what it printed, or `undefined` when it failed, is not there, or took too long: it is ended then */
+/** @returns its output, or `undefined` when it failed, is missing, or was ended after the limit */
 function ask(
   environment: Settings,
   [program, ...words]: readonly [string, ...string[]],
@@ -49,7 +48,7 @@ function ask(
       resolve(answer);
     };
     const timer = setTimeout(() => {
-      // With all that it may have started: a window that asks for a password.
+      // With its children: a window that asks for a password.
       if (child.pid !== undefined) {
         try {
           process.kill(-child.pid, 'SIGKILL');
@@ -93,7 +92,7 @@ function keychain(environment: Settings): KeyStore {
   const store: KeyStore = {
     kind: 'keychain',
     async put(publicKey, seedHex, limitMs) {
-      // `-i` takes the command from standard input; its status says nothing of it.
+      // `-i` reads the command from standard input; the exit status does not report errors of the command.
       const input = `add-generic-password -U ${about(publicKey).join(' ')} -w ${seedHex}\n`;
       const stored = await ask(environment, ['security', '-i'], { input, limitMs });
       return stored !== undefined && (await store.get(publicKey, limitMs)) === seedHex;
@@ -111,9 +110,9 @@ function keychain(environment: Settings): KeyStore {
 }
 
 /**
- * The store of this system, where it has one. Whether it works shows when it is used.
+ * The keyring of this system, if there is one. Whether it works shows on use.
  *
- * @param asked whether the person named it: then it is tried even where nothing speaks for it
+ * @param asked whether the user named it: then it is tried in any case
  */
 export function systemKeyStore(
   environment: Settings,

@@ -1,7 +1,7 @@
 /**
- * What a guess at a passphrase costs on a page. One guess is worked on at a time, a few wait, and more are refused: each
- * takes 128 MiB. After five wrong ones in a row the key is locked for pages, also across a restart; a terminal can still
- * open it, since a person who can run commands here can read the sealed key anyway.
+ * Limits for passphrases on pages. One guess is checked at a time, a few wait, and more are rejected: each takes 128 MiB.
+ * Five wrong ones in a row lock the key for pages, also across a restart. A terminal can still open it, because a user
+ * who can run commands here can read the sealed key anyway.
  */
 import { z } from 'zod';
 import { backoff } from '../../kit/clock/backoff.ts';
@@ -10,22 +10,22 @@ import { ReveilleError } from '../../wire/errors.ts';
 
 /** Wrong passphrases in a row before the first lock. */
 export const WRONG_MAX = 5;
-/** Guesses that wait while one is worked on. */
+/** Guesses that may wait. */
 export const WAITING_MAX = 3;
 /** A guess takes about a third of a second. */
 const BUSY_SECONDS = 2;
-/** After the fifth wrong one, and twice as long after each further one. */
+/** After the fifth wrong one; doubled after each further one. */
 const lockSeconds = backoff({ first: 15 * 60, longest: 24 * 3600 });
 
 const recordSchema = z.object({ wrong: z.int().min(0), locked_until: z.number() });
 type GuessRecord = z.output<typeof recordSchema>;
 const NO_GUESSES: GuessRecord = { wrong: 0, locked_until: 0 };
 
-/** Guesses of this process, whatever key they are at: memory is shared, too. */
+/** The guesses of this process for all keys: memory is shared, too. */
 let waiting = 0;
 let last: Promise<unknown> = Promise.resolve();
 
-/** Works on one guess at a time. @throws ReveilleError `unavailable` when too many wait */
+/** Checks one guess at a time. @throws ReveilleError `unavailable` when too many wait */
 async function inTurn<T>(work: () => Promise<T>): Promise<T> {
   if (waiting > WAITING_MAX) {
     const message = 'too many passphrases are being tried at this moment; try again in a few seconds';
@@ -45,7 +45,7 @@ function readRecord(file: string): GuessRecord {
   try {
     return recordSchema.parse(JSON.parse(readPrivateFile(file) ?? '{}'));
   } catch {
-    // Writing it needs the rights that reading the sealed key needs.
+    // Writing the count needs the same rights as reading the sealed key.
     return NO_GUESSES;
   }
 }
@@ -59,12 +59,12 @@ function refuseLocked({ locked_until }: GuessRecord, now: number): void {
 }
 
 /**
- * Tries a passphrase that was typed into a page.
+ * Checks a passphrase from a page.
  *
- * @param file keeps the count of wrong ones, beside the key
+ * @param file stores the count of wrong ones, beside the key
  * @param open opens the key; `forbidden` means that the passphrase is wrong
- * @throws ReveilleError `rate_limited` while the key is locked, `unavailable` when too many guesses wait; what `open`
- *   throws
+ * @throws ReveilleError `rate_limited` while the key is locked, `unavailable` when too many guesses wait; the errors of
+ *   `open`
  */
 export async function guardGuess<T>(file: string, now: () => number, open: () => Promise<T>): Promise<T> {
   refuseLocked(readRecord(file), now());

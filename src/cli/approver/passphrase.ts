@@ -1,7 +1,4 @@
-/**
- * Asking for a passphrase: on the terminal, where it is not shown; from a file that a script names; or from standard
- * input.
- */
+/** Reads a passphrase: hidden on the terminal, from a file that a script names, or from standard input. */
 import { readPrivateFile } from '../../kit/identity/private-file.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 import type { CliProcess } from '../cli-process.ts';
@@ -15,11 +12,9 @@ const LINE_MAX = 4096;
 
 type Asking = Pick<CliContext, 'process' | 'environment'>;
 
-/**
- * Reads a line from the terminal without showing it. The question goes to stderr, so that results on stdout stay clean.
- */
+/** Reads a line from the terminal without echo. The question goes to stderr, so that stdout has results only. */
 function typed({ stdin, stderr }: CliProcess, question: string): Promise<string> {
-  // Before the question: what is typed the moment that it appears must not be shown either.
+  // Before the question: early input must not be echoed either.
   stdin.setRawMode(true);
   stderr.write(question);
   stdin.setEncoding('utf8').resume();
@@ -55,7 +50,7 @@ async function piped({ stdin }: CliProcess): Promise<string> {
 type Passphrase = {
   /** The variable that may name a file with it. */
   readonly variable: `REVEILLE_${'APPROVER' | 'BACKUP'}_PASSPHRASE_FILE`;
-  /** Why it is needed, for whoever has no terminal. */
+  /** Why it is needed, for users without a terminal. */
   readonly why: string;
 };
 
@@ -65,8 +60,8 @@ const OF_APPROVER: Passphrase = {
 };
 
 /**
- * @param isNew asks twice on a terminal, so that nobody seals a key with a slip of the finger
- * @throws UsageError when there is neither a terminal nor a line to read
+ * @param isNew asks twice on a terminal, to detect a typing error
+ * @throws UsageError without a terminal and without a line to read
  */
 export function passphraseFrom(
   { process, environment }: Asking,
@@ -78,23 +73,22 @@ export function passphraseFrom(
     const file = environment[variable];
     if (file) {
       const text = readPrivateFile(file);
-      if (text === undefined) throw new UsageError(`${variable} ${file} cannot be read: there is no such file`);
+      if (text === undefined) throw new UsageError(`${variable} ${file} cannot be read: the file does not exist`);
       return text.split(/\r?\n/)[0]!;
     }
     if (!process.stdin.isTTY) {
       const line = await piped(process);
       if (line !== '') return line;
       throw new UsageError(
-        `${why}, and nobody can be asked here: name a file with ${variable}, or write the passphrase to standard input`,
+        `${why}, and there is no terminal: name a file with ${variable}, or write the passphrase to standard input`,
       );
     }
     const given = await typed(process, `${question}: `);
-    if (isNew && (await typed(process, 'The same again: ')) !== given)
-      throw new UsageError('the two passphrases differ');
+    if (isNew && (await typed(process, 'Repeat it: ')) !== given) throw new UsageError('the two passphrases differ');
     return given;
   };
 }
 
-/** Asks for the passphrase where the key is sealed. */
+/** Asks for the passphrase of a sealed key. */
 export const askPassphrase = (context: Asking): (() => Promise<string>) =>
   passphraseFrom(context, "Passphrase of the approver's key");

@@ -1,14 +1,11 @@
-/**
- * A key under a passphrase: scrypt (RFC 7914) makes a key of it, AES-256-GCM keeps the seed. Its parameters stand
- * beside it.
- */
+/** A key encrypted with a passphrase: scrypt (RFC 7914) derives a key, AES-256-GCM encrypts the seed. Parameters are stored beside it. */
 import { createCipheriv, createDecipheriv, randomBytes, scrypt } from 'node:crypto';
 import { z } from 'zod';
 import { ReveilleError } from '../../wire/errors.ts';
 
-/** Takes some 128 MiB and a third of a second: what one guess costs whoever has the file. */
+/** Takes about 128 MiB and a third of a second: the cost of one guess for an attacker with the file. */
 export const COST = { N: 2 ** 17, r: 8, p: 1 } as const;
-/** Parameters that take more than this are refused: a file must not bring the program down. In bytes. */
+/** Limit of the memory of parameters in a file, in bytes: a file must not exhaust the process. */
 const MEMORY_MAX = 1024 * 1024 * 1024;
 export const PASSPHRASE_MIN = 8;
 
@@ -45,12 +42,12 @@ export function checkPassphrase(passphrase: string): void {
     throw new ReveilleError('invalid_request', `the passphrase must have at least ${PASSPHRASE_MIN} characters`);
 }
 
-/** What stands beside a text that a passphrase keeps, for {@link derive}. */
+/** Parameters beside an encrypted text, for {@link derive}. */
 export const kdfSchema = z.strictObject(KDF).refine(isAffordable);
 
-/** The key that a passphrase stands for, 32 bytes. */
+/** The key derived from a passphrase, 32 bytes. */
 export function derive(passphrase: string, { N, r, p, salt }: Pick<Sealed, 'N' | 'r' | 'p' | 'salt'>): Promise<Buffer> {
-  // Normalised, so that the same keys give the same passphrase on every keyboard.
+  // Normalised, so that every keyboard gives the same passphrase.
   const secret = passphrase.normalize('NFKC');
   return new Promise((resolve, reject) => {
     scrypt(secret, Buffer.from(salt, 'hex'), 32, { N, r, p, maxmem: 2 * MEMORY_MAX }, (error, key) =>
@@ -59,7 +56,7 @@ export function derive(passphrase: string, { N, r, p, salt }: Pick<Sealed, 'N' |
   });
 }
 
-/** What the seal is about: a text that is taken from one key's file does not open in another's. */
+/** The associated data: an encrypted seed of one key's file does not open in another's. */
 const aboutOf = (publicKey: string, { N, r, p }: Pick<Sealed, 'N' | 'r' | 'p'>) =>
   Buffer.from(`reveille-approver/1 ${publicKey} scrypt ${N} ${r} ${p}`);
 
@@ -82,10 +79,7 @@ export async function sealSeed(seedHex: string, publicKey: string, passphrase: s
   };
 }
 
-/**
- * @returns the seed, 64 hex digits @throws ReveilleError `forbidden` when the passphrase is not the one it was sealed
- * with
- */
+/** @returns the seed, 64 hex digits @throws ReveilleError `forbidden` for a wrong passphrase */
 export async function openSeed(sealed: Sealed, publicKey: string, passphrase: string): Promise<string> {
   const key = await derive(passphrase, sealed);
   const decipher = createDecipheriv('aes-256-gcm', key, Buffer.from(sealed.nonce, 'hex'));
@@ -93,6 +87,6 @@ export async function openSeed(sealed: Sealed, publicKey: string, passphrase: st
   try {
     return Buffer.concat([decipher.update(Buffer.from(sealed.text, 'hex')), decipher.final()]).toString('hex');
   } catch (cause) {
-    throw new ReveilleError('forbidden', 'the passphrase is not the one that the key was sealed with', { cause });
+    throw new ReveilleError('forbidden', 'the passphrase is wrong', { cause });
   }
 }

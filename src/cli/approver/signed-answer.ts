@@ -1,6 +1,6 @@
 /**
- * An answer to a question of the executor, signed by the key of whoever sits here. It carries the digests of the call and
- * of the question on the screen, which are worked out here from these very texts, and counts for no others.
+ * An answer to a question of the executor, signed with the user's key. It contains the digests of the displayed call and
+ * question, computed here from the displayed texts.
  */
 import { digestsOf, type WaitingGate } from '../../executor/client.ts';
 import { answerText } from '../../wire/approver.ts';
@@ -11,35 +11,33 @@ import { openApprover } from './approver-key.ts';
 import { askPassphrase } from './passphrase.ts';
 import { signedUntil } from './statements.ts';
 
-/** The digest of the call that is shown. @throws ReveilleError `conflict` when the executor gives another one for it */
+/** The digest of the displayed call. @throws ReveilleError `conflict` when the executor's digest differs */
 export function digestOf(gate: WaitingGate): string {
   const { call } = gate;
   const own = digestsOf(gate).call_sha256;
   if (own === call.call_sha256) return own;
   throw new ReveilleError(
     'conflict',
-    `the executor's digest ${call.call_sha256} is not that of the call that it shows; nothing was approved`,
+    `the executor's digest ${call.call_sha256} does not match the displayed call; nothing was approved`,
   );
 }
 
-/**
- * The digest of the question that is shown. @throws ReveilleError `conflict` when the executor gives another one for it
- */
+/** The digest of the displayed question. @throws ReveilleError `conflict` when the executor's digest differs */
 export function questionDigestOf(gate: WaitingGate): string {
   const { displayed_sha256: told } = gate;
   const own = digestsOf(gate).displayed_sha256;
   if (own === told) return own;
   throw new ReveilleError(
     'conflict',
-    `the executor's digest ${told} is not that of the question that it shows; nothing was answered`,
+    `the executor's digest ${told} does not match the displayed question; nothing was answered`,
   );
 }
 
 /**
- * Signs an answer, after a look at what was shown.
+ * Signs an answer after checking the displayed texts.
  *
- * @param given.words what the person adds
- * @throws ReveilleError `conflict` when call or question are not what they are said to be; as `openApprover`
+ * @param given.words the user's remark
+ * @throws ReveilleError `conflict` when call or question do not match their digests; as `openApprover`
  */
 export async function signedAnswer(
   context: CliContext,

@@ -1,9 +1,8 @@
 /**
- * What is inside a backup: one record of what it is, then each part with its content and, behind it, its size and
- * SHA-256, then a record that says that this was all. Written and read as a stream.
+ * The content of a backup: one header record, then each part with its content, size and SHA-256, then an end record. It
+ * is written and read as a stream.
  *
- * A frame is a letter (`J` a record in JSON, `D` a piece of content), the length of what follows in four bytes, and
- * that.
+ * A frame is a letter (`J` a JSON record, `D` a piece of content), the length of the data in four bytes, and the data.
  */
 import { createHash, type Hash } from 'node:crypto';
 import { z } from 'zod';
@@ -12,30 +11,30 @@ import { EntryRules, type PartHead } from './entry.ts';
 
 type Bytes = AsyncIterable<Buffer>;
 
-/** More than any record has; a piece of content is at most as long. In bytes. */
+/** Limit of a record and of a piece of content, in bytes. */
 const FRAME_MAX = 1024 * 1024;
 
 export const aboutSchema = z.object({
   reveille: z.string(),
   made_at: z.string(),
   /**
-   * `instant`: no database changed while the copies were fixed, so that together they are what there was at one
-   * moment. `ordered`: they are some milliseconds apart, whoever hands work over before whoever takes it.
+   * `instant`: no database changed while the copies were fixed, so that they show one instant. `ordered`: they are some
+   * milliseconds apart, senders before receivers.
    */
   cut: z.enum(['instant', 'ordered']),
   /** The schema version of each database, by its path in the home. */
   schemas: z.record(z.string(), z.int()),
   alarms: z.enum(['file', 'postgresql']),
 });
-/** What a backup says about itself before its first part. */
+/** The header record. */
 export type About = z.output<typeof aboutSchema>;
 
-/** Something to be written, with its content if it is a file. */
+/** An entry to write, with its content if it is a file. */
 export type Part = { readonly head: PartHead; readonly content?: Bytes };
 
 const sumSchema = z.strictObject({ size: z.int(), sha256: z.string() });
 const endSchema = z.strictObject({ parts: z.int(), bytes: z.int(), sha256: z.string() });
-/** How many parts there were, the bytes of their contents together, and a SHA-256 over all of their sums. */
+/** The number of parts, the total size of their contents, and a SHA-256 over all checksums. */
 export type End = z.output<typeof endSchema>;
 
 function frame(kind: 'J' | 'D', bytes: Buffer): Buffer {
@@ -47,7 +46,7 @@ function frame(kind: 'J' | 'D', bytes: Buffer): Buffer {
 
 const record = (value: object) => frame('J', Buffer.from(JSON.stringify(value)));
 
-/** Takes the sums of the parts as they go by. */
+/** Collects the checksums of the parts. */
 class Totals {
   readonly #all = createHash('sha256');
   #parts = 0;
@@ -66,7 +65,7 @@ class Totals {
   }
 }
 
-/** @param onEnd hears what was written, once all of it was */
+/** @param onEnd receives the totals after the last part */
 export async function* writeArchive(about: About, parts: AsyncIterable<Part>, onEnd: (end: End) => void): Bytes {
   yield record(about);
   const totals = new Totals();
@@ -88,7 +87,7 @@ export async function* writeArchive(about: About, parts: AsyncIterable<Part>, on
   onEnd(end);
 }
 
-/** Reads exactly as many bytes as are asked for. */
+/** Reads the requested number of bytes. */
 class ByteReader {
   readonly #source: AsyncIterator<Buffer>;
   #held: Buffer = Buffer.alloc(0);
@@ -97,7 +96,7 @@ class ByteReader {
     this.#source = source[Symbol.asyncIterator]();
   }
 
-  /** @returns `undefined` when there are not so many any more */
+  /** @returns `undefined` when fewer bytes remain */
   async take(length: number): Promise<Buffer | undefined> {
     while (this.#held.length < length) {
       const { value, done } = await this.#source.next();
@@ -114,11 +113,11 @@ class ByteReader {
   }
 }
 
-/** Hears of each part in turn; `write` is called for a file's content, and `close` when all of it has come. */
+/** Receives each part in turn; `write` is called for a file's content, and `close` at its end. */
 export type Visitor = {
   about(about: About): void;
   part(head: PartHead): Promise<{ write(bytes: Buffer): Promise<void>; close(): Promise<void> } | undefined>;
-  /** A link leads out of the home. Without this method, the archive is refused. */
+  /** A link points outside the home. Without this method, the archive is rejected. */
   skipLink?(path: string, why: string): void;
   summed?(head: PartHead, sum: { size: number; sha256: string }): void;
 };
@@ -127,10 +126,10 @@ const wrong = (name: string, what: string) =>
   new ReveilleError('invalid_request', `${name} is damaged (${what}); nothing was restored from it: use another copy`);
 
 /**
- * Reads an archive to its end and compares every sum.
+ * Reads an archive to its end and compares every checksum.
  *
  * @param name names the file in messages
- * @throws ReveilleError `invalid_request` when something is missing or is not what it was
+ * @throws ReveilleError `invalid_request` when a part is missing or differs
  */
 export async function readArchive(source: Bytes, name: string, visitor: Visitor): Promise<End> {
   const reader = new ByteReader(source);
@@ -151,7 +150,7 @@ export async function readArchive(source: Bytes, name: string, visitor: Visitor)
   const read = <T extends z.ZodType>({ kind, bytes }: { kind: string; bytes: Buffer }, schema: T): z.output<T> => {
     if (kind !== 'J') throw wrong(name, 'content without a name');
     const parsed = schema.safeParse(parsedRecord(bytes));
-    if (!parsed.success) throw wrong(name, `a record that is none: ${parsed.error.issues[0]?.message}`);
+    if (!parsed.success) throw wrong(name, `an invalid record: ${parsed.error.issues[0]?.message}`);
     return parsed.data;
   };
   try {
@@ -164,9 +163,9 @@ export async function readArchive(source: Bytes, name: string, visitor: Visitor)
         const head = endSchema.safeParse(fields).data;
         if (head === undefined) throw wrong(name, 'its last record is malformed');
         const counted = totals.end();
-        if (counted.sha256 !== head.sha256 || counted.parts !== head.parts) throw wrong(name, 'its parts are not all');
-        // Also what unpacks and unseals has to have come to its end.
-        if ((await reader.take(1)) !== undefined) throw wrong(name, 'it goes on behind its end');
+        if (counted.sha256 !== head.sha256 || counted.parts !== head.parts) throw wrong(name, 'parts are missing');
+        // Decompression and decryption must have ended as well.
+        if ((await reader.take(1)) !== undefined) throw wrong(name, 'it has data after its end');
         return head;
       }
       const head = rules.take(fields);
@@ -184,7 +183,8 @@ export async function readArchive(source: Bytes, name: string, visitor: Visitor)
       await sink?.close();
       const sum = read(piece, sumSchema);
       const found = totals.add(head, size, hash);
-      if (found.sha256 !== sum.sha256 || found.size !== sum.size) throw wrong(name, `${head.path} is not what it was`);
+      if (found.sha256 !== sum.sha256 || found.size !== sum.size)
+        throw wrong(name, `the checksum of ${head.path} differs`);
       visitor.summed?.(head, sum);
     }
   } finally {

@@ -1,7 +1,7 @@
 /**
- * Writing beneath one folder without following a link, whatever other processes do there meanwhile. On Linux each name
- * is opened relative to its opened parent, with `O_NOFOLLOW`, through `/proc/self/fd`. Elsewhere each name is looked at
- * first, which a process of the same user could still race.
+ * Writes below one folder without following a link, whatever other processes change there. On Linux each name is opened
+ * relative to its opened parent, with `O_NOFOLLOW`, through `/proc/self/fd`. Elsewhere each name is checked first, and a
+ * process of the same user could still race the check.
  */
 import { constants, existsSync } from 'node:fs';
 import { type FileHandle, lstat, mkdir, open, symlink } from 'node:fs/promises';
@@ -14,7 +14,7 @@ const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | (co
 const hasDescriptors = process.platform === 'linux' && existsSync('/proc/self/fd');
 
 const notFolder = (path: string, cause?: unknown) =>
-  new ReveilleError('conflict', `${path} is no folder any more; another process changed it`, { cause });
+  new ReveilleError('conflict', `${path} is no longer a folder; another process changed it`, { cause });
 
 export class FolderRoot {
   readonly #path: string;
@@ -25,12 +25,12 @@ export class FolderRoot {
     this.#root = root;
   }
 
-  /** Opens a folder that exists. Its own path may lead through links. */
+  /** Opens an existing folder. Its own path may contain links. */
   static async open(path: string): Promise<FolderRoot> {
     return new FolderRoot(path, hasDescriptors ? await open(path, DIRECTORY) : undefined);
   }
 
-  /** Makes a folder that only its owner may use. One that exists stays. */
+  /** Creates a folder for its owner only. An existing one stays. */
   async makeFolder(path: string): Promise<void> {
     await this.#inParent(path, async (name) => {
       await mkdir(name, { mode: 0o700 }).catch(async (thrown: NodeJS.ErrnoException) => {
@@ -39,19 +39,19 @@ export class FolderRoot {
     });
   }
 
-  /** @throws EEXIST where there is something of this name, a link included */
+  /** @throws EEXIST when the name exists, a link included */
   makeFile(path: string, mode: number): Promise<FileHandle> {
     return this.#inParent(path, (name) => open(name, NEW_FILE, mode));
   }
 
-  /** @throws EEXIST where there is something of this name */
+  /** @throws EEXIST when the name exists */
   async makeLink(path: string, target: string): Promise<void> {
     await this.#inParent(path, (name) => symlink(target, name));
   }
 
   /** Makes the names in a folder durable, and sets its mode. */
   async settleFolder(path: string, mode: number): Promise<void> {
-    // Windows has neither, and refuses to open a folder.
+    // Windows has neither, and does not open a folder.
     if (process.platform === 'win32') return;
     const folder = await this.#inParent(path, (name) => open(name, DIRECTORY));
     try {
@@ -66,7 +66,7 @@ export class FolderRoot {
     await this.#root?.close();
   }
 
-  /** Calls `act` with a path that names the entry in its very parent. */
+  /** Calls `act` with a path that names the entry in its opened parent. */
   async #inParent<T>(path: string, act: (name: string) => Promise<T>): Promise<T> {
     const names = path.split('/');
     const last = names.pop()!;

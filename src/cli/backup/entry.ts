@@ -1,6 +1,6 @@
 /**
  * Entries of an archive, and the rules that each one must meet before anything is written. A backup may come from
- * another computer, so its entries are hostile until they are checked here. Pure.
+ * another computer, so its entries are untrusted. Pure.
  */
 import { posix } from 'node:path';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -21,7 +21,7 @@ const isWindows = process.platform === 'win32';
 
 const bytesOf = (text: string) => Buffer.byteLength(text, 'utf8');
 
-/** What is wrong with a path below the home; `undefined` when it is a relative path of ordinary names. */
+/** The problem of a path below the home; `undefined` when it is a relative path of ordinary names. */
 function pathProblem(path: string): string | undefined {
   if (path === '') return 'has an empty path';
   if (path.includes('\0')) return 'has a NUL character in its path';
@@ -38,26 +38,25 @@ function pathProblem(path: string): string | undefined {
 }
 
 /**
- * Why a link must not be in a backup; `undefined` when it stays in the home. `..` may stand at the beginning of a target
- * only: there it leaves folders that are known to be folders, and behind the name of another link it would not.
+ * Why a link must not be in a backup; `undefined` when it stays in the home. `..` is allowed only at the beginning of a
+ * target: there it leaves known folders. After the name of another link it could leave the home.
  *
  * @param path of the link, below the home
  */
-export function linkProblem(path: string, target: string): string | undefined {
   if (target === '' || target.includes('\0') || !target.isWellFormed()) return 'has a malformed target';
   if (bytesOf(target) > PATH_BYTES_MAX) return `has a target of more than ${PATH_BYTES_MAX} bytes`;
-  const leads = `leads to ${JSON.stringify(target)}, which is outside of the home`;
+  const leads = `points to ${JSON.stringify(target)}, which is outside the home`;
   if (posix.isAbsolute(target) || (isWindows && /[\\:]/.test(target))) return leads;
   const steps = target.split('/').filter((step) => step !== '' && step !== '.');
   const up = steps.findIndex((step) => step !== '..');
   const climbs = up === -1 ? steps.length : up;
-  if (steps.slice(climbs).includes('..')) return `leads to ${JSON.stringify(target)}, with ".." behind another name`;
+  if (steps.slice(climbs).includes('..')) return `points to ${JSON.stringify(target)}, with ".." after another name`;
   return climbs > path.split('/').length - 1 ? leads : undefined;
 }
 
 const shown = (path: unknown) => JSON.stringify(String(path).slice(0, 200).toWellFormed());
 
-/** Takes in the entries of one archive, in their order. */
+/** Checks the entries of one archive, in their order. */
 export class EntryRules {
   readonly #name: string;
   readonly #seen = new Map<string, PartHead['kind']>();
@@ -66,15 +65,15 @@ export class EntryRules {
 
   /**
    * @param name names the archive in messages
-   * @param skipLink is called for a link that leads out of the home; without it, such a link is refused
+   * @param skipLink is called for a link that points outside the home; without it, such a link is rejected
    */
   constructor(name: string, skipLink?: (path: string, why: string) => void) {
     this.#name = name;
     this.#skipLink = skipLink;
   }
 
-  #refuse(path: unknown, what: string, remedy = 'use a backup that "reveille backup" made'): never {
-    const message = `${this.#name} holds the entry ${shown(path)}, which ${what}; nothing was restored from it: ${remedy}`;
+  #refuse(path: unknown, what: string, remedy = 'use a backup that "reveille backup" created'): never {
+    const message = `${this.#name} contains the entry ${shown(path)}, which ${what}; nothing was restored from it: ${remedy}`;
     throw new ReveilleError('invalid_request', message);
   }
 
@@ -105,16 +104,16 @@ export class EntryRules {
     return { kind: kind as 'folder' | 'file', path, mode: (mode as number) & MODE_MASK };
   }
 
-  /** An entry is below folders that came before it, and has a path of its own. */
+  /** An entry follows its parent folder, and its path is unique. */
   #place(path: string, kind: PartHead['kind']): void {
     const parent = posix.dirname(path);
     const above = parent === '.' ? 'folder' : this.#seen.get(parent);
-    if (above === undefined) this.#refuse(path, 'is below a folder that does not come before it');
+    if (above === undefined) this.#refuse(path, 'is below a folder that does not precede it');
     if (above !== 'folder') this.#refuse(path, `is below ${shown(parent)}, which is a ${above}`);
     const before = this.#seen.get(path);
     // Backups name the folder of a database twice: for its copy, and as a folder of the home.
     if (before !== undefined && !(before === 'folder' && kind === 'folder'))
-      this.#refuse(path, `comes a second time: it was a ${before}, and is a ${kind} now`);
+      this.#refuse(path, `is a duplicate: first a ${before}, then a ${kind}`);
     this.#seen.set(path, kind);
   }
 }

@@ -1,4 +1,4 @@
-/** Which files of an installation a backup holds, and under which path: everything in its home but what a start makes anew. */
+/** The files of an installation that a backup contains: its whole home, except files that a start creates. */
 import { constants, lstatSync, readdirSync, readlinkSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { isAbsolute, join, posix, relative, resolve, sep } from 'node:path';
@@ -10,13 +10,13 @@ import { linkProblem } from './entry.ts';
 
 const PIECE = 256 * 1024;
 
-/** What one computer or one run has and no other: made anew by whoever starts. */
+/** Files of one computer or one run; every start creates them again. */
 const MADE_ANEW = new Set(['run.json', 'up.lock', 'up.pid', 'neo/compiled', 'chronos/alive']);
-/** Copies that are being made, by the number of the process. */
+/** Copies in progress, by process id. */
 export const COPIES = /^\.backup-(\d+)$/;
-/** What SQLite and its owner keep beside a database. */
+/** Files of SQLite and of its owner beside a database. */
 const BESIDE_DATABASE = ['', '-wal', '-shm', '-journal', '.lock', '.pid'];
-/** What is not whole yet: files are written beside, then renamed. */
+/** Incomplete files: files are written beside, then renamed. */
 const DRAFT = /\.[0-9a-f]{12}\.tmp$/;
 
 const isGone = (thrown: unknown) => (thrown as NodeJS.ErrnoException).code === 'ENOENT';
@@ -42,11 +42,11 @@ async function* contentOf(file: FileHandle): AsyncGenerator<Buffer> {
   }
 }
 
-/** A file as a part, read as it is now; one that grows is read as far as it goes. `undefined` when it is gone. */
+/** A file as a part, as it is now; a growing file is read to its current end. `undefined` when it is deleted. */
 export async function filePart(source: string, path: string): Promise<Part | undefined> {
   let file: FileHandle;
   try {
-    // Never through a link, and a pipe must not hang us: an agent's programs write to some of these folders.
+    // Never through a link, and a pipe must not block: agents' programs write to some of these folders.
     file = await open(source, constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0));
   } catch (thrown) {
     if (isGone(thrown) || (thrown as NodeJS.ErrnoException).code === 'ELOOP') return undefined;
@@ -60,24 +60,24 @@ export async function filePart(source: string, path: string): Promise<Part | und
   return { head: { kind: 'file', path, mode: stat.mode & 0o700 }, content: contentOf(file) };
 }
 
-/** A link that leads out of the home, and is not in the backup. */
+/** A link that points outside the home, and is not in the backup. */
 export type OmittedLink = { readonly path: string; readonly target: string };
 
 type Walk = {
-  /** A folder that is in the backup, and its path there. */
+  /** A folder in the backup, and its path there. */
   readonly root: { readonly folder: string; readonly path: string };
   readonly skips: (path: string, source: string) => boolean;
   readonly onOmitted: (link: OmittedLink) => void;
 };
 
-/** A link's target as it is in a backup: relative, where it is absolute and leads to what is in the backup as well. */
+/** A link's target in a backup: an absolute target inside the backup becomes relative. */
 function targetIn({ folder, path: root }: Walk['root'], path: string, target: string): string {
   const inside = isAbsolute(target) ? relative(folder, target) : '..';
   if (inside.split(sep)[0] === '..' || isAbsolute(inside)) return target;
   return posix.relative(posix.dirname(path), posix.join(root, inside.split(sep).join('/'))) || '.';
 }
 
-/** Walks a folder, parents before what is in them, names in order; links within the home are kept as links. */
+/** Walks a folder, parents before their entries, names in order; links within the home stay links. */
 async function* walk(folder: string, path: string, about: Walk): AsyncGenerator<Part> {
   const { root, skips, onOmitted } = about;
   const entries = unlessGone(() => readdirSync(folder, { withFileTypes: true })) ?? [];
@@ -103,7 +103,7 @@ async function* walk(folder: string, path: string, about: Walk): AsyncGenerator<
   }
 }
 
-/** The data folders that a setting has put outside of the home, with their names in one. */
+/** The data folders that a setting moved outside the home, with the settings' names. */
 export function foldersElsewhere(home: Home, settings: Settings): [folder: string, path: string][] {
   return [...DATA_FOLDERS].flatMap(([variable, name]): [string, string][] => {
     const folder = resolve(settings[variable]!);
@@ -111,7 +111,7 @@ export function foldersElsewhere(home: Home, settings: Settings): [folder: strin
   });
 }
 
-/** Every file of an installation but its databases and what is made anew. */
+/** Every file of an installation except databases and files that a start creates. */
 export async function* inventory(
   home: Home,
   settings: Settings,
@@ -124,7 +124,7 @@ export async function* inventory(
   const replaced = new Set(elsewhere.map(([, name]) => name));
   const skips = (path: string, source: string) =>
     MADE_ANEW.has(path) || COPIES.test(path) || DRAFT.test(path) || besides.has(source);
-  // A folder in the home that a setting has put elsewhere is an old one.
+  // A folder in the home that a setting has moved is an old one.
   yield* walk(home.path, '', {
     ...{ root: { folder: home.path, path: '' }, onOmitted },
     skips: (path, source) => replaced.has(path) || skips(path, source),

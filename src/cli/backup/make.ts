@@ -1,4 +1,4 @@
-/** Making a backup: one file, sealed, whole or not there; and looking whether one is whole. */
+/** Creates a backup: one encrypted file, complete or absent; and verifies one. */
 import { createWriteStream, existsSync, readdirSync, rmSync } from 'node:fs';
 import { link, mkdir, open, rename } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -13,22 +13,22 @@ import { COPIES, filePart, inventory, type OmittedLink } from './inventory.ts';
 import { sealing, unseal } from './sealed-stream.ts';
 import { type Cut, fixDatabases } from './snapshot.ts';
 
-/** Where an approver's key is in a backup that holds one. */
+/** The path of an approver's key in a backup. */
 export const APPROVER_PATH = 'approver.json';
 const PIECE = 256 * 1024;
 const NO_ROOM: ReadonlySet<unknown> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG', 'ERR_SQLITE_ERROR']);
 
 export type Making = {
   readonly home: Home;
-  /** With the data folders. */
+  /** Settings with the data folders. */
   readonly settings: Settings;
   readonly file: string;
   readonly passphrase: string;
   readonly about: Pick<About, 'reveille' | 'made_at' | 'alarms'>;
-  /** The file of the approver's key, when it is to be in it. */
+  /** The file of the approver's key, if the backup includes it. */
   readonly approver?: string | undefined;
   readonly onProgress?: (bytes: number) => void;
-  /** Called for each link that leads out of the home: it is not in the backup. */
+  /** Called for each omitted link that points outside the home. */
   readonly onOmittedLink?: (link: OmittedLink) => void;
 };
 
@@ -44,7 +44,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Takes away what one that was killed has left in a folder, by the number of its process in the name. */
+/** Removes files of an interrupted backup, by the process id in the name. */
 export function sweep(folder: string, name: RegExp): void {
   for (const entry of existsSync(folder) ? readdirSync(folder) : []) {
     const pid = name.exec(entry)?.[1];
@@ -55,20 +55,20 @@ export function sweep(folder: string, name: RegExp): void {
 
 export const escaped = (name: string) => name.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
 
-/** What a failed write is called, and that nothing is left. */
+/** The error of a failed write, which left nothing behind. */
 export function writingError(thrown: unknown, what: string): unknown {
   if (thrown instanceof ReveilleError || !(thrown instanceof Error) || !('code' in thrown)) return thrown;
   const { code, message } = thrown;
   const isFull = code === 'ERR_SQLITE_ERROR' ? /full|disk I\/O/.test(message) : NO_ROOM.has(code);
-  const why = isFull ? `there is no room left for it (${message})` : message;
-  const remedy = isFull ? 'make room, or name a file on another disk' : 'name a place that this user can write to';
+  const why = isFull ? `the disk is full (${message})` : message;
+  const remedy = isFull ? 'free space, or name a file on another disk' : 'name a place that this user can write to';
   return new ReveilleError('unavailable', `${what}: ${why}; nothing was left behind: ${remedy}`, {
     retryable: false,
     cause: thrown,
   });
 }
 
-/** The databases as parts: each copied beside the data, from where it is gone once it has been read. */
+/** The databases as parts: each is copied beside the data, and the copy is removed after reading. */
 async function* databaseParts(cut: Cut, copies: string): AsyncGenerator<Part> {
   for (const { path, copyTo } of cut.databases) {
     const copy = join(copies, basename(path));
@@ -83,7 +83,7 @@ async function* partsOf(making: Making, cut: Cut, copies: string): AsyncGenerato
   const folders = new Set(cut.databases.map(({ path }) => dirname(path)));
   for (const path of folders) yield { head: { kind: 'folder', path, mode: 0o700 } };
   yield* databaseParts(cut, copies);
-  // After the databases: a key or a token that a row speaks of was written before the row.
+  // After the databases: a key or token that a row refers to was written before the row.
   yield* inventory(making.home, making.settings, making.onOmittedLink ?? (() => {}));
   const key = making.approver === undefined ? undefined : await filePart(making.approver, APPROVER_PATH);
   if (key !== undefined) yield key;
@@ -116,11 +116,11 @@ async function writeAll(making: Making, cut: Cut, copies: string, draft: string)
 }
 
 /**
- * Reads a backup from its beginning to its end.
+ * Reads a whole backup.
  *
- * @param secret asks for the passphrase, or the key where it is at hand
- * @throws ReveilleError `forbidden` for a wrong passphrase, `invalid_request` for a file that is damaged, cut off or
- *   something else, `not_found` when there is none
+ * @param secret returns the passphrase, or the key if known
+ * @throws ReveilleError `forbidden` for a wrong passphrase, `invalid_request` for a damaged, truncated or foreign file,
+ *   `not_found` for a missing one
  */
 export async function readBackup(
   file: string,
@@ -137,7 +137,7 @@ export async function readBackup(
     (bytes: AsyncIterable<Buffer>) => unseal(bytes, file, secret),
     plain,
   );
-  // What is wrong with the file reaches the reader through the stream as well; it is told once.
+  // The reader also gets the file's error through the stream; it is reported once.
   const failed = feeding.then(
     () => undefined,
     (thrown: unknown) => thrown,
@@ -154,13 +154,13 @@ export async function readBackup(
 }
 
 /**
- * Makes a backup while Reveille runs, or while it does not. It is read back and compared before it gets its name.
+ * Creates a backup, also while Reveille runs. It is read back and compared before it gets its name.
  *
- * @throws ReveilleError `conflict` when there is such a file, `unavailable` when it cannot be written
+ * @throws ReveilleError `conflict` for an existing file, `unavailable` when it cannot be written
  */
 export async function makeBackup(making: Making): Promise<Made> {
   const file = resolve(making.file);
-  const taken = () => new ReveilleError('conflict', `${file} exists already and is never written over; name another`);
+  const taken = () => new ReveilleError('conflict', `${file} exists and is not overwritten; name another file`);
   if (existsSync(file)) throw taken();
   const draft = `${file}.part-${process.pid}`;
   const copies = join(making.home.path, `.backup-${process.pid}`);
@@ -172,7 +172,7 @@ export async function makeBackup(making: Making): Promise<Made> {
     await mkdir(copies, { mode: 0o700 });
     const { key, ...made } = await writeAll(making, cut, copies, draft);
     await readBackup(draft, key, { about: () => {}, part: async () => undefined });
-    // A link fails where a rename would write over what somebody has put there meanwhile; not every disk has links.
+    // A hard link fails for an existing name, where a rename would overwrite it; not every file system has links.
     await link(draft, file).catch(async (thrown: NodeJS.ErrnoException) => {
       if (thrown.code === 'EEXIST') throw taken();
       await rename(draft, file);
@@ -188,9 +188,9 @@ export async function makeBackup(making: Making): Promise<Made> {
   }
 }
 
-/** Makes names in a folder survive a power cut. */
+/** Makes names in a folder durable. */
 export async function syncFolder(folder: string): Promise<void> {
-  // Windows keeps no such promise, and refuses to open a folder.
+  // Windows does not open a folder.
   if (process.platform === 'win32') return;
   const handle = await open(folder, 'r');
   try {

@@ -1,6 +1,6 @@
 /**
- * Restoring a backup: into a home that is empty or not there, whole or not at all. Everything is written to a folder
- * beside, made durable, looked at, and gets its name last.
+ * Restores a backup into an empty or missing home, completely or not at all. All files are written to a folder beside
+ * it, made durable and checked; the rename comes last.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { type FileHandle, open, rename, rmdir, writeFile } from 'node:fs/promises';
@@ -16,30 +16,30 @@ import { APPROVER_PATH, escaped, readBackup, sweep, syncFolder, writingError } f
 
 const BUSY_MS = 1000;
 
-/** A line of `config.yaml` that names a data folder: what was restored lies in the home. */
+/** A line of `config.yaml` that names a data folder: the restored data is in the home. */
 const FOLDER_LINE = new RegExp(`^(?:${[...DATA_FOLDERS.keys()].join('|')})\\s*:.*$`, 'gm');
 
 export type Restored = {
   readonly about: About;
   readonly end: End;
-  /** Lines of `config.yaml` that named folders elsewhere, and were made remarks. */
+  /** Lines of `config.yaml` that named other folders, and became comments. */
   readonly folderLines: readonly string[];
-  /** Whether the backup held an approver's key, and what became of it. */
+  /** Whether the backup had an approver's key, and its result. */
   readonly approver: 'none' | 'restored' | 'kept another' | 'left out';
 };
 
 export type Restoring = {
   readonly file: string;
   readonly home: string;
-  /** Asks for the passphrase; or the key, where it is at hand. */
+  /** Returns the passphrase, or the key if known. */
   readonly passphrase: Buffer | (() => Promise<string>);
-  /** Where the approver's key goes, when it is wanted. */
+  /** The destination of the approver's key, if requested. */
   readonly approver?: string | undefined;
-  /** Leaves out links that lead out of the home, and calls this for each; without it, such a backup is refused. */
+  /** Skips links that point outside the home, and is called for each; without it, such a backup is rejected. */
   readonly onOutsideLink?: ((path: string, why: string) => void) | undefined;
 };
 
-/** @throws ReveilleError `conflict` when somebody uses the home, or something is in it */
+/** @throws ReveilleError `conflict` when the home is in use or not empty */
 function checkEmpty(home: string): void {
   if (!existsSync(home)) return;
   const owner = likelyOwner(join(home, 'up'));
@@ -50,7 +50,7 @@ function checkEmpty(home: string): void {
   throw new ReveilleError('conflict', `${home} is not empty (${basename(entry)} is in it); ${remedy}`);
 }
 
-/** Writes the parts of a backup beneath a folder. Links come last, and nothing follows one. */
+/** Writes the parts of a backup below a folder. Links come last, and are not followed. */
 class Unpacking implements Visitor {
   readonly #root: FolderRoot;
   readonly #file: string;
@@ -69,7 +69,7 @@ class Unpacking implements Visitor {
   }
 
   about(about: About): void {
-    checkSchemas(about.schemas, `${this.#file} was made by`);
+    checkSchemas(about.schemas, `${this.#file} was created by`);
     this.found = about;
   }
 
@@ -98,34 +98,34 @@ class Unpacking implements Visitor {
     };
   }
 
-  /** Some file systems take two spellings for one name. */
+  // Some file systems treat two spellings as one name.
   async #named<T>(path: string, making: Promise<T>): Promise<T> {
     return making.catch((cause: NodeJS.ErrnoException) => {
       if (cause.code !== 'EEXIST') throw cause;
-      const message = `${this.#file} holds the entry ${JSON.stringify(path)}, whose name is that of another entry on this file system; restore it on another one`;
+      const message = `${this.#file} contains the entry ${JSON.stringify(path)}, whose name equals another entry's on this file system; restore it on another one`;
       throw new ReveilleError('invalid_request', message, { cause });
     });
   }
 
-  /** Closes the file that was being written, if there is one. */
+  /** Closes the file that is being written, if any. */
   async closeFile(): Promise<void> {
     await this.#open?.close();
     this.#open = undefined;
   }
 
-  /** Makes links, and then gives folders their modes, the innermost first. */
+  /** Creates links, and then sets the modes of folders, innermost first. */
   async finish(): Promise<void> {
     for (const { path, target } of this.#links) await this.#named(path, this.#root.makeLink(path, target));
     for (const [path, mode] of [...this.#modes].reverse()) await this.#root.settleFolder(path, mode);
   }
 
-  /** Gives folders back to their owner, the outermost first, so that all can be deleted. */
+  /** Makes folders writable for their owner, outermost first, so that all can be deleted. */
   async unlock(): Promise<void> {
     for (const path of this.#modes.keys()) await this.#root.settleFolder(path, 0o700);
   }
 }
 
-/** Makes remarks of the lines that would have the next start look elsewhere for what lies here. */
+/** Turns lines into comments that would point the next start to other folders. */
 async function keepFoldersHere(folder: string): Promise<string[]> {
   const file = join(folder, 'config.yaml');
   if (!existsSync(file)) return [];
@@ -144,9 +144,9 @@ function checkDatabases(folder: string): void {
   for (const { folder: name, file } of DATABASES) inspectDatabase(join(folder, name, file), BUSY_MS);
 }
 
-/** The one step that makes it the home: a folder that is there, and empty, gives way. */
+/** The last step: the rename to the home. An existing empty folder is removed. */
 async function takeName(draft: string, home: string): Promise<void> {
-  // On Windows an empty folder is in the way of a rename; elsewhere one that is not empty any more refuses it.
+  // On Windows an empty folder blocks a rename; elsewhere a folder that is no longer empty does.
   if (process.platform === 'win32' && existsSync(home)) await rmdir(home);
   await rename(draft, home);
   await syncFolder(dirname(home));
@@ -154,7 +154,7 @@ async function takeName(draft: string, home: string): Promise<void> {
 
 /**
  * @throws ReveilleError `conflict` for a home that is not empty or in use, or data of a newer version; `forbidden` for a
- *   wrong passphrase; `invalid_request` for a damaged file; `unavailable` when the disk refuses. Nothing is left then
+ *   wrong passphrase; `invalid_request` for a damaged file; `unavailable` for a disk error. Nothing is left then.
  */
 export async function restoreBackup({ file, home, passphrase, approver, onOutsideLink }: Restoring): Promise<Restored> {
   checkEmpty(home);
@@ -191,7 +191,7 @@ export async function restoreBackup({ file, home, passphrase, approver, onOutsid
   }
 }
 
-/** A key that is there already is never written over. */
+/** An existing key is never overwritten. */
 async function keyFate(
   hasKey: boolean,
   approver: string | undefined,
@@ -205,7 +205,7 @@ async function keyFate(
   return 'restored';
 }
 
-/** Reads a backup to its end, and writes nothing. @returns what it holds, part by part */
+/** Verifies a backup without writing. @returns its parts */
 export async function checkBackup(
   file: string,
   passphrase: () => Promise<string>,
@@ -214,7 +214,7 @@ export async function checkBackup(
   const parts: { path: string; size: number; sha256: string }[] = [];
   const end = await readBackup(file, passphrase, {
     about(found) {
-      checkSchemas(found.schemas, `${file} was made by`);
+      checkSchemas(found.schemas, `${file} was created by`);
       about = found;
     },
     part: async () => undefined,

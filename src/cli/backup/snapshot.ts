@@ -1,10 +1,10 @@
 /**
- * Fixing what several databases hold while others write to them.
+ * Fixes the content of several databases while other processes write to them.
  *
- * A read transaction on each (all are in WAL mode) fixes what a copy of it will hold, however long the copying takes;
- * nobody waits for it. The transactions begin one after another within a millisecond or so. When no database has
- * changed between the first and the last of them, together they are what there was at one moment; else the attempt is
- * repeated. Under a load that leaves no such gap the order of {@link DATABASES} remains.
+ * A read transaction on each database (all are in WAL mode) fixes the content of its copy for as long as the copy takes,
+ * and blocks no writer. The transactions start within about a millisecond. If no database changed between the first and
+ * the last one, the copies show one instant; otherwise the attempt is repeated. Under constant load the order of
+ * {@link DATABASES} remains.
  */
 import { existsSync } from 'node:fs';
 import { backup, DatabaseSync } from 'node:sqlite';
@@ -17,17 +17,17 @@ import { DATABASES, databasePath, schemaVersion } from '../home/databases.ts';
 
 const BUSY_MS = 5000;
 const ATTEMPTS = 40;
-/** Pages that are copied in one step, on a thread of SQLite's own. */
+/** Pages per step, copied on a thread of SQLite. */
 const PAGES = 1024;
 
-/** One database whose content is fixed. */
+/** One database with fixed content. */
 export type Fixed = {
   /** Its file, and its path in a home. */
   readonly source: string;
   readonly path: string;
-  /** How many migrations made it; 0 for one without tables. */
+  /** The number of migrations; 0 for a database without tables. */
   readonly schema: number;
-  /** Writes what was fixed to a new file. */
+  /** Writes the fixed content to a new file. */
   copyTo(file: string): Promise<void>;
 };
 
@@ -41,7 +41,7 @@ function open(source: string, path: string): Opened {
   try {
     const mode = reader.prepare('PRAGMA journal_mode').get()?.journal_mode;
     if (mode !== 'wal') {
-      const message = `${source} is in journal mode ${mode}, in which a copy would make its writers wait; start Reveille once, which sets it`;
+      const message = `${source} is in journal mode ${mode}, in which a copy would block its writers; start Reveille once, which sets WAL`;
       throw new ReveilleError('conflict', message);
     }
     return { source, path, reader, watcher: new DatabaseSync(source, { readOnly: true, timeout: BUSY_MS }) };
@@ -64,7 +64,7 @@ function fix(opened: readonly Opened[]): boolean {
 }
 
 /**
- * Fixes the databases of an installation, as far as there are any.
+ * Fixes the existing databases of an installation.
  *
  * @param settings with the data folders
  * @throws ReveilleError `unavailable` when one is damaged or cannot be read
@@ -91,7 +91,7 @@ export async function fixDatabases(settings: Settings): Promise<Cut> {
         source,
         path,
         schema: schemaVersion(reader),
-        // The connection's own transaction goes on, so what is copied is what was fixed.
+        // The connection's own transaction stays open, so the copy has the fixed content.
         copyTo: async (file) => void (await backup(reader, file, { rate: PAGES })),
       };
     });

@@ -1,4 +1,4 @@
-/** `agent enroll --from`: the keys of many agents at once, and the configuration of each. */
+/** `agent enroll --from`: registers the keys of many agents and writes their configurations. */
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { z } from 'zod';
@@ -15,23 +15,23 @@ import { fileFlag } from '../flags/flags.ts';
 import { UsageError } from '../flags/usage-error.ts';
 import { homeAt } from '../home/home.ts';
 
-/** A line of the file. Without a key one is made, in the folder of `--output`. */
+/** A line of the file. A missing key is created in the folder of `--output`. */
 const entrySchema = z.strictObject({ label: labelSchema, public_key: publicKeySchema.optional() });
 type Entry = z.output<typeof entrySchema> & { line: number };
 
 const MOST_LINES = 100_000;
 const EXAMPLE = '{"label": "alice", "public_key": "<64 hex digits>"}';
 
-/** What became of a line. */
+/** The result of a line. */
 type Row = { line: number; label: string } & (
   | { result: 'enrolled' | 'already'; did: string; public_key: string; home?: string }
   | { result: 'failed'; error: string }
 );
 
 /**
- * Reads the whole file before anything is enrolled.
+ * Reads the whole file before any enrollment.
  *
- * @throws UsageError that names every wrong line, up to ten
+ * @throws UsageError naming the wrong lines, up to ten
  */
 function readRoster(text: string, isWritten: boolean): Entry[] {
   const entries: Entry[] = [];
@@ -43,11 +43,14 @@ function readRoster(text: string, isWritten: boolean): Entry[] {
     try {
       const entry = { ...parseOrThrow(entrySchema, JSON.parse(source)), line };
       if (entry.public_key === undefined && !isWritten)
-        throw new ReveilleError('invalid_request', 'public_key is missing; --output <folder> makes a key for the line');
-      // With a folder an agent has one line: its folder has one key.
+        throw new ReveilleError(
+          'invalid_request',
+          'public_key is missing; --output <folder> creates a key for the line',
+        );
+      // With a folder each agent has one line, because its folder has one key.
       const name = isWritten ? ownerOf(entry.label) : `${ownerOf(entry.label)} ${entry.public_key?.toLowerCase()}`;
       const before = seen.get(name);
-      if (before !== undefined) throw new ReveilleError('invalid_request', `it repeats line ${before}`);
+      if (before !== undefined) throw new ReveilleError('invalid_request', `duplicate of line ${before}`);
       seen.set(name, line);
       entries.push(entry);
     } catch (error) {
@@ -55,10 +58,9 @@ function readRoster(text: string, isWritten: boolean): Entry[] {
       problems.push(`line ${line}: ${why}`);
     }
   }
-  if (entries.length > MOST_LINES)
-    problems.push(`it has ${entries.length} lines, at most ${MOST_LINES} are read at once`);
+  if (entries.length > MOST_LINES) problems.push(`it has ${entries.length} lines; the limit is ${MOST_LINES}`);
   if (entries.length === 0 && problems.length === 0)
-    problems.push(`it has no lines; one is a JSON object such as ${EXAMPLE}`);
+    problems.push(`it has no lines; a line is a JSON object such as ${EXAMPLE}`);
   if (problems.length === 0) return entries;
   const more = problems.length > 10 ? `; and ${problems.length - 10} more` : '';
   throw new UsageError(`nothing was enrolled: ${problems.slice(0, 10).join('; ')}${more}`);
@@ -67,7 +69,7 @@ function readRoster(text: string, isWritten: boolean): Entry[] {
 function configurationOf(label: string, { url, token }: { url: string; token: string }): string {
   return [
     `# Configuration of the agent ${label}: set REVEILLE_HOME to this folder on the agent's host.`,
-    '# The file holds a token of the fleet; keys/agent.key, where it is here, is the identity of this agent alone.',
+    '# This file contains a token of the fleet. keys/agent.key, if present, is the identity of this agent alone.',
     `MATRIX_USER_ID: ${JSON.stringify(label)}`,
     `MATRIX_CHRONOS_URL: ${JSON.stringify(url)}`,
     `MATRIX_CHRONOS_TOKEN: ${JSON.stringify(token)}`,
@@ -78,10 +80,10 @@ function configurationOf(label: string, { url, token }: { url: string; token: st
 export type RosterFlags = { from: string; output?: string | undefined };
 
 /**
- * Enrols every line of a file and reports each. A key that is enrolled already stays; a revoked one is not let in again.
- * With `output` each agent has a folder there, which is its `REVEILLE_HOME`.
+ * Enrolls every line of a file and reports each. An enrolled key stays; a revoked one stays revoked. With `output` each
+ * agent gets a folder there, its `REVEILLE_HOME`.
  *
- * @throws UsageError before anything is enrolled, when a line is wrong
+ * @throws UsageError before any enrollment, when a line is wrong
  * @throws ReveilleError `unavailable` after all lines, when some of them failed
  */
 export async function enrollRoster(
@@ -98,7 +100,7 @@ export async function enrollRoster(
 
   const enroll = async ({ label, public_key: given, line }: Entry): Promise<Row> => {
     const home = output === undefined ? undefined : homeAt(resolve(output, label));
-    // The key is on disk before chronosd knows it: what is enrolled can always be used.
+    // The key is on disk before chronosd knows it, so that an enrolled key can always be used.
     const publicKey = (given ?? loadOrCreateKey(home!.keyFile).publicKeyHex).toLowerCase();
     if (home) {
       const text = configurationOf(label, place!);
@@ -107,7 +109,7 @@ export async function enrollRoster(
       else if (there !== text)
         throw new ReveilleError(
           'conflict',
-          `${home.configFile} says something else and was left as it is; move it away first`,
+          `${home.configFile} has other content and was not changed; move it away first`,
         );
     }
     const about = {
@@ -121,7 +123,7 @@ export async function enrollRoster(
     if (before?.revoked_at !== undefined)
       throw new ReveilleError(
         'conflict',
-        `the key was revoked at ${before.revoked_at}; "agent enroll --label ${label} --public-key …" lets it in again`,
+        `the key was revoked at ${before.revoked_at}; "agent enroll --label ${label} --public-key …" enrolls it again`,
       );
     if (before?.source === 'enrolled') return { ...about, result: 'already' };
     await client.enrollAgent({ label, public_key: publicKey });
@@ -152,6 +154,6 @@ export async function enrollRoster(
   if (failed > 0)
     throw new ReveilleError(
       'unavailable',
-      `${failed} of ${rows.length} lines failed; run the same command again, lines that are enrolled stay`,
+      `${failed} of ${rows.length} lines failed; run the command again, enrolled lines stay`,
     );
 }

@@ -1,4 +1,4 @@
-/** `reveille agent`: who this machine's agent is, and which keys chronosd accepts for which label. */
+/** `reveille agent`: the identity of this agent, and the keys that chronosd accepts. */
 
 import type { ChronosClient } from '../../chronos/client.ts';
 import { fromNow } from '../../kit/clock/local-time.ts';
@@ -17,7 +17,7 @@ import { lookOf } from '../screens/look.ts';
 import { facts, type Look } from '../screens/render.ts';
 import { enrollRoster } from './agent-roster.ts';
 
-/** Says who this agent is; label and key are made when there are none. The seed of the key is never shown. */
+/** Shows the identity of this agent and creates it if missing. The seed of the key is never shown. */
 export async function agentWhoami(context: CliContext): Promise<void> {
   makeHome(context.home);
   const keyFile = keyFileOf(context);
@@ -32,7 +32,7 @@ export async function agentWhoami(context: CliContext): Promise<void> {
   context.out.result(record, facts(rows, lookOf(context)));
 }
 
-/** The beginning of a public key: at least as much as nobody types by accident, less than the whole. */
+/** The beginning of a public key, long enough to exclude typing errors. */
 const BEGINNING = /^[0-9a-f]{8,63}$/;
 
 export type KeyFlags = { label?: string; publicKey?: string; keyFile?: string };
@@ -48,24 +48,23 @@ function labelFlag(given: string | undefined): string | undefined {
 function publicKeyFlag(given: string | undefined): string | undefined {
   if (given === undefined || publicKeySchema.safeParse(given).success) return given?.toLowerCase();
   throw new UsageError(
-    '--public-key must be 64 hex digits; "reveille agent whoami" prints one on the machine it belongs to',
+    '--public-key must be 64 hex digits; "reveille agent whoami" prints it on the agent\'s computer',
   );
 }
 
-/** Accepts a key for a label: the one given, that of a key file, or this agent's own; with `--from`, the keys of a file. */
+/** Enrolls a key for a label: the given one, that of a key file, or this agent's own. With `--from`, all keys of a file. */
 export async function agentEnroll(context: CliContext, flags: EnrollFlags): Promise<void> {
   const { from, output } = flags;
   if (from !== undefined) {
     const single = [flags.label, flags.publicKey, flags.keyFile].some((flag) => flag !== undefined);
-    if (single)
-      throw new UsageError('--from goes with none of --label, --public-key and --key-file; the file has them');
+    if (single) throw new UsageError('--from excludes --label, --public-key and --key-file; the file contains them');
     return await enrollRoster(context, { from, output }, () => allKeys(adminClient(context)));
   }
-  if (output !== undefined) throw new UsageError('--output goes with --from');
+  if (output !== undefined) throw new UsageError('--output needs --from');
   if (flags.publicKey !== undefined && flags.keyFile !== undefined)
     throw new UsageError('--public-key and --key-file exclude each other; give one of them');
   const label = labelFlag(flags.label) ?? labelOf(context);
-  if (label === undefined) throw new UsageError('--label is missing, and no identity has been made here; give one');
+  if (label === undefined) throw new UsageError('--label is missing, and this home has no identity; give --label');
   const publicKey = publicKeyFlag(flags.publicKey) ?? readKeyFile(flags.keyFile ?? keyFileOf(context)).publicKeyHex;
   const key = await adminClient(context).enrollAgent({ label, public_key: publicKey });
   context.out.result(key, [`Enrolled ${key.did}`, `  ${key.public_key}`]);
@@ -82,7 +81,7 @@ async function allKeys(client: ChronosClient): Promise<EnrolledKey[]> {
   return keys;
 }
 
-/** The key of a label that a whole key, or the beginning of one as `agent list` and DIDs show it, stands for. */
+/** The key of a label by its beginning, as `agent list` and DIDs show it. */
 async function keyOf(client: ChronosClient, label: string, given: string): Promise<string> {
   const beginning = given.toLowerCase().replace(/…$/, '');
   if (!BEGINNING.test(beginning)) return publicKeyFlag(given)!;
@@ -95,7 +94,7 @@ async function keyOf(client: ChronosClient, label: string, given: string): Promi
   throw new ReveilleError('not_found', `${what} with ${beginning}; "reveille agent list --json" shows whole keys`);
 }
 
-/** Revokes one key of a label, or all of them; they stop working at once. */
+/** Revokes one key of a label, or all of them, with immediate effect. */
 export async function agentRevoke(context: CliContext, flags: KeyFlags): Promise<void> {
   const label = labelFlag(flags.label);
   if (label === undefined) throw new UsageError('--label is missing; "reveille agent list" shows the labels');
@@ -111,7 +110,7 @@ export async function agentRevoke(context: CliContext, flags: KeyFlags): Promise
 }
 
 function renderKeys(keys: readonly EnrolledKey[], look: Look): string[] {
-  if (keys.length === 0) return ['No keys yet; the first one that is proved for a label is pinned.'];
+  if (keys.length === 0) return ['No keys yet; the first key that proves its label is pinned.'];
   const rows = keys.map((key) => [
     key.label,
     `${key.public_key.slice(0, FINGERPRINT_LENGTH)}…`,

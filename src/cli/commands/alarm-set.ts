@@ -1,4 +1,4 @@
-/** `reveille alarm set` and `edit`: from flags to an alarm, or to what changes in one. */
+/** `reveille alarm set` and `edit`: flags to an alarm, or to its changes. */
 
 import { compileSchedule } from '../../chronos/alarm/schedule.ts';
 import type { AlarmCreateBody, AlarmPatchBody } from '../../chronos/client.ts';
@@ -48,7 +48,7 @@ const MAX_INTEGER = 999_999_999;
 
 export function messageOf(message: string | undefined, { messageFile }: SetFlags): string {
   if (message !== undefined && messageFile !== undefined)
-    throw new UsageError('the message is there twice, as an argument and as --message-file; leave one out');
+    throw new UsageError('the message is given twice, as an argument and as --message-file; omit one');
   if (message !== undefined) return message;
   if (messageFile !== undefined) return fileFlag('--message-file', messageFile);
   throw new UsageError('the message is missing; write it in quotes after "alarm set", or give --message-file');
@@ -69,18 +69,18 @@ type Schedule = Pick<
   'kind' | 'delay_seconds' | 'fire_at' | 'cron_expr' | 'timezone' | 'ends_at' | 'max_fires'
 >;
 
-/** Where and when a command is typed; `zone` is missing where the machine names none that is known. */
+/** Time and zone of the command; `zone` is missing when the computer has no known zone. */
 export type Typed = { readonly now: number; readonly zone: string | undefined };
 
-/** When an alarm is to ring, and the zone in which that was read; none where it says how long. */
+/** When an alarm fires, and the zone of that time; no zone for a delay. */
 type When = Pick<AlarmCreateBody, 'delay_seconds' | 'fire_at' | 'cron_expr' | 'timezone'> & { readIn?: string };
 
 const WHEN_FLAGS = { in: '--in', at: '--at', cron: '--cron' } as const;
 
 const zoneNotKnown = () =>
-  new UsageError('the time zone of this machine is not known; name yours with --zone, as in --zone Europe/Berlin');
+  new UsageError('the time zone of this computer is not known; give --zone, such as --zone Europe/Berlin');
 
-/** What a text means on the reader's own clock. @throws UsageError naming where the text stood */
+/** The meaning of a time in the reader's zone. @throws UsageError naming the source of the text */
 function readingOf(name: string, text: string, { zone }: Pick<SetFlags, 'zone'>, typed: Typed): Reading {
   const chosen = zone ?? typed.zone;
   if (zone !== undefined) zoneOf(zone);
@@ -109,7 +109,7 @@ function whenRead(reading: Reading): When {
   }
 }
 
-/** When it rings, as far as that is said. @throws UsageError for two answers, or a wrong one */
+/** The time of an alarm, as far as given. @throws UsageError for two times, or a wrong one */
 export function whenOf(
   flags: Pick<SetFlags, 'in' | 'at' | 'cron' | 'zone'>,
   typed: Typed,
@@ -120,7 +120,7 @@ export function whenOf(
     .filter((name) => flags[name] !== undefined)
     .map((name) => WHEN_FLAGS[name]);
   if (words !== undefined && given.length > 0)
-    throw new UsageError(`${JSON.stringify(words)} and ${given.join(' and ')} say when it rings; give one of them`);
+    throw new UsageError(`${JSON.stringify(words)} and ${given.join(' and ')} both give a time; give one of them`);
   if (given.length > 1) throw new UsageError(`${given.join(' and ')} exclude each other; give one of them`);
   if (words !== undefined) return whenRead(readingOf('when', words, flags, typed));
   if (flags.in !== undefined) {
@@ -128,23 +128,23 @@ export function whenOf(
       return { delay_seconds: durationFlag('--in', flags.in, 1) };
     const reading = readingOf('--in', /^in\s/i.test(flags.in) ? flags.in : `in ${flags.in}`, flags, typed);
     if (reading.kind === 'series')
-      throw new UsageError(`--in says how long, as in --in "2 hours" (got ${JSON.stringify(flags.in)})`);
+      throw new UsageError(`--in must be a duration, such as --in "2 hours" (got ${JSON.stringify(flags.in)})`);
     return whenRead(reading);
   }
   if (flags.at !== undefined) {
-    // Whether it has passed is chronosd's to say.
+    // chronosd checks whether the time has passed.
     if (parseInstant(flags.at) !== undefined) return { fire_at: flags.at };
     const reading = readingOf('--at', flags.at, flags, typed);
     if (reading.kind === 'series')
       throw new UsageError(
         command === 'edit'
-          ? `--at names one instant; a series goes with --cron ${JSON.stringify(flags.at)}`
-          : `--at names one instant; say ${JSON.stringify(flags.at)} after the message, or give --cron`,
+          ? `--at must be one instant; for a series use --cron ${JSON.stringify(flags.at)}`
+          : `--at must be one instant; write ${JSON.stringify(flags.at)} after the message, or give --cron`,
       );
     return whenRead(reading);
   }
   if (flags.cron === undefined) return flags.zone === undefined ? {} : { timezone: flags.zone };
-  // What is no expression is left to chronosd, which says what is wrong with it.
+  // chronosd reports errors in an expression.
   if (/^[@*\d]/.test(flags.cron.trim())) {
     if (!keepsWallTime(flags.cron))
       return { cron_expr: flags.cron, ...(flags.zone === undefined ? {} : { timezone: flags.zone }) };
@@ -154,7 +154,7 @@ export function whenOf(
   }
   const reading = readingOf('--cron', flags.cron, flags, typed);
   if (reading.kind !== 'series')
-    throw new UsageError(`--cron says how often, as in --cron "0 9 * * 1-5" (got ${JSON.stringify(flags.cron)})`);
+    throw new UsageError(`--cron must be a schedule, such as --cron "0 9 * * 1-5" (got ${JSON.stringify(flags.cron)})`);
   return whenRead(reading);
 }
 
@@ -162,11 +162,13 @@ function untilOf({ until, zone }: Pick<SetFlags, 'until' | 'zone'>, typed: Typed
   if (until === undefined || parseInstant(until) !== undefined) return until;
   const reading = readingOf('--until', until, zone === undefined ? {} : { zone }, typed);
   if (reading.kind !== 'instant')
-    throw new UsageError(`--until names an instant, as in --until "2026-12-31 18:00" (got ${JSON.stringify(until)})`);
+    throw new UsageError(
+      `--until must be an instant, such as --until "2026-12-31 18:00" (got ${JSON.stringify(until)})`,
+    );
   return formatInstant(reading.at);
 }
 
-/** What goes with a series alone. @throws UsageError for a wrong value */
+/** Fields of a series. @throws UsageError for a wrong value */
 function seriesOf(flags: Pick<SetFlags, 'zone' | 'until' | 'times'>, typed: Typed) {
   return {
     ends_at: untilOf(flags, typed),
@@ -188,21 +190,19 @@ function scheduleOf(flags: SetFlags, typed: Typed, words: string | undefined): S
   if (when.cron_expr !== undefined) return { kind: 'cron', ...when, ...seriesOf(flags, typed) };
   if (when.delay_seconds === undefined && when.fire_at === undefined)
     throw new UsageError(
-      'when should it ring? say it after the message, as in "tomorrow 9am" or "every weekday at 9:00", or give --in, --at or --cron',
+      'the time is missing; write it after the message, such as "tomorrow 9am" or "every weekday at 9:00", or give --in, --at or --cron',
     );
   const foreign = (['until', 'times'] as const).find((name) => flags[name] !== undefined);
-  if (foreign !== undefined)
-    throw new UsageError(`--${foreign} goes only with a series, such as "every day at 9:00"; leave it out`);
+  if (foreign !== undefined) throw new UsageError(`--${foreign} needs a series, such as "every day at 9:00"; omit it`);
   if (flags.zone !== undefined && when.readIn === undefined)
-    throw new UsageError('--zone goes with a time of the day; leave it out where you say how long');
+    throw new UsageError('--zone needs a time of day; omit it for a delay');
   return { kind: 'once', ...when };
 }
 
 /**
- * The alarm that a command line asks for.
+ * The alarm in a command line.
  *
- * @throws UsageError naming the flag that is missing, doubled or wrong; what depends on the present is chronosd's to
- *   judge
+ * @throws UsageError naming the flag that is missing, duplicate or wrong; chronosd checks the rest
  */
 export function alarmOf(
   message: string | undefined,
@@ -210,7 +210,7 @@ export function alarmOf(
   typed: Typed,
   words?: string,
 ): { alarm: AlarmCreateBody; readIn: string | undefined } {
-  // Standard input is read last, when nothing else can be wrong.
+  // Standard input is read last, after all other checks.
   const { readIn, ...schedule } = scheduleOf(flags, typed, words);
   const limits = limitsOf(flags);
   const payload = payloadOf(flags);
@@ -231,8 +231,8 @@ export function alarmOf(
 const typedWhere = ({ clock, settings }: CliContext): Typed => ({ now: clock.now(), zone: machineZone(settings.TZ) });
 
 /**
- * In whose name a command speaks: that of whoever is at the keyboard, unless they say otherwise; in nobody's below an
- * agent, whose shell it is, whoever's account it runs under.
+ * The author of a message: the logged-in user, or the name of `--as`. Below an agent there is no author, because the
+ * shell is the agent's.
  */
 export function personOf({ environment }: CliContext, { as }: Pick<SetFlags, 'as'>): string | undefined {
   if (environment[SPAWN_ID_VARIABLE] !== undefined) return undefined;
@@ -242,7 +242,7 @@ export function personOf({ environment }: CliContext, { as }: Pick<SetFlags, 'as
   throw new UsageError('--as must be a name of 1 to 100 characters without NUL');
 }
 
-/** What a flag says goes by these names in chronosd's errors. */
+/** Flags by the field names in chronosd's errors. */
 const SAID_BY: Readonly<Record<string, string>> = {
   delay_seconds: '--in, in seconds,',
   fire_at: '--at',
@@ -257,10 +257,10 @@ const SAID_BY: Readonly<Record<string, string>> = {
   max_lateness_seconds: '--max-lateness, in seconds,',
   jitter_seconds: '--jitter, in seconds,',
 };
-/** Quoted text is what was given: it stays. */
+/** Quoted text is the given value and is not changed. */
 const NAMED = new RegExp(`"(?:[^"\\\\]|\\\\.)*"|\\b(?:${Object.keys(SAID_BY).join('|')})\\b`, 'g');
 
-/** Does `work`, whose refusals name what to change as the command line does. */
+/** Runs `work` and rewords its errors with the names of the flags. */
 export async function inFlags<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
@@ -292,10 +292,10 @@ export async function alarmSet(
   );
 }
 
-/** How many rings of a series are told. */
+/** Number of next fires that are shown for a series. */
 const RINGS_TOLD = 3;
 
-/** When a new alarm rings next, as far as its schedule says: epoch ms. */
+/** The next fire of a new alarm by its schedule, epoch ms. */
 function ringsOf(
   { next_fire_at: next }: AlarmCreated,
   { cron_expr, timezone = 'UTC', ends_at, max_fires }: AlarmCreateBody,
@@ -315,7 +315,7 @@ function ringsOf(
 
 export type EditFlags = Omit<SetFlags, 'key'> & { message?: string; clear?: string };
 
-/** What can be taken away, by the name of the flag that sets it. */
+/** Fields that can be removed, by the flag that sets them. */
 const CLEARABLE: Readonly<Record<string, keyof AlarmPatchBody>> = {
   label: 'label',
   conversation: 'conversation_id',
@@ -340,15 +340,15 @@ function clearedOf({ clear }: EditFlags): AlarmPatchBody {
 }
 
 /**
- * The changes that a command line asks for.
+ * The changes in a command line.
  *
- * @throws UsageError when there are none, one is wrong, or one is set and cleared at once
+ * @throws UsageError without a change, for a wrong one, or when a field is set and cleared
  */
 export function changesOf(flags: EditFlags, typed: Typed): AlarmPatchBody {
   const cleared = clearedOf(flags);
   const hasMessage = flags.message !== undefined || flags.messageFile !== undefined;
   const { readIn: _, timezone, ...when } = whenOf(flags, typed, undefined, 'edit');
-  // What is not named stays: an expression alone goes on in the zone that the alarm has.
+  // Omitted fields stay: a new expression keeps the zone of the alarm.
   const isZoneNamed = flags.zone !== undefined || (timezone !== undefined && flags.cron!.includes(timezone));
   const set: AlarmPatchBody = {
     ...when,
@@ -360,15 +360,15 @@ export function changesOf(flags: EditFlags, typed: Typed): AlarmPatchBody {
     wake_computer: flags.wakeComputer,
     ...limitsOf(flags),
     payload: payloadOf(flags),
-    // Standard input is read last, when nothing else can be wrong.
+    // Standard input is read last, after all other checks.
     ...(hasMessage ? { wake_message: messageOf(flags.message, flags) } : {}),
   };
   const given = Object.entries(set).filter(([, value]) => value !== undefined);
   const both = given.find(([name]) => name in cleared);
-  if (both !== undefined) throw new UsageError(`${both[0]} is set and taken away with --clear at once; leave one out`);
+  if (both !== undefined) throw new UsageError(`${both[0]} is set and cleared at the same time; omit one`);
   if (given.length === 0 && Object.keys(cleared).length === 0)
     throw new UsageError(
-      'what should change? name it with its flag, such as --label "stand-up"; see: reveille alarm edit --help',
+      'no change is given; name a flag, such as --label "stand-up"; see: reveille alarm edit --help',
     );
   return { ...Object.fromEntries(given), ...cleared };
 }

@@ -1,4 +1,4 @@
-/** `reveille alarm watch`: a line whenever an alarm rings or fails, until Ctrl-C. */
+/** `reveille alarm watch`: a line for each fire and failure, until Ctrl-C. */
 
 import { wait } from '../../kit/clock/clock.ts';
 import { fromNow } from '../../kit/clock/local-time.ts';
@@ -17,16 +17,16 @@ export type WatchFlags = { id?: string };
 
 const LOOK_EVERY_MS = 1000;
 
-/** The line that `--json` prints for an event. */
+/** The JSON line of an event. */
 function eventRecord({ alarm, fire }: RingEvent) {
   const { id, label, kind, status } = alarm;
   return { alarm_id: id, label, kind, status, ...fire };
 }
 
-/** Nothing more can happen to such an alarm; a failed one may still be redriven. */
+/** Such an alarm does not change any more; a failed one may still be redriven. */
 const isOver = ({ status }: AlarmView) => status === 'fired' || status === 'cancelled';
 
-/** What comes next, for the line that is redrawn every second. */
+/** The next fire, for the line that is redrawn every second. */
 function comingUp(alarms: readonly AlarmView[], now: number): string {
   const due = alarms.flatMap((alarm) =>
     alarm.next_fire_at === undefined ? [] : [{ at: Date.parse(alarm.next_fire_at), alarm }],
@@ -36,7 +36,7 @@ function comingUp(alarms: readonly AlarmView[], now: number): string {
   return `next ${next.at <= now ? 'now' : fromNow(next.at, now)}: ${preview(next.alarm)}`;
 }
 
-/** One look, told; `false` when chronosd could not be asked and the next look may do better. */
+/** Runs one query and prints its events; `false` when chronosd did not answer and the next query may succeed. */
 async function lookAndTell(context: CliContext, watch: LedgerWatch): Promise<boolean> {
   let events: RingEvent[];
   try {
@@ -55,18 +55,18 @@ export async function alarmWatch(context: CliContext, { id }: WatchFlags): Promi
   const ended = new AbortController();
   const { signal } = ended;
   for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => ended.abort());
-  // Nobody reads any more.
+  // The reader has closed the pipe.
   context.process.stdout.once('error', () => ended.abort());
 
   const client = alarmClient(context);
-  // At the same time: the clock of a chronosd that does not answer is not waited for in addition.
+  // In parallel: the clock of an unresponsive chronosd adds no delay.
   const [time, only] = await Promise.all([
     serverTime(findChronos(context).url, clock),
     id === undefined ? client.listAlarms({ limit: 1 }).then(() => undefined) : findAlarmId(client, id),
   ]);
   const since = time?.second ?? clock.now();
   const watch = new LedgerWatch(client, { since, only, signal });
-  // The first look must succeed: nobody should wait for rings that cannot be seen.
+  // The first query must succeed, so that a user does not wait for invisible fires.
   await watch.look().catch((error: unknown) => {
     if (!signal.aborted) throw error;
   });

@@ -1,7 +1,4 @@
-/**
- * `reveille alarm list`, `show`, `cancel`, `pause`, `resume`, `trigger` and `redrive`, and how an alarm is named on a
- * command line.
- */
+/** `reveille alarm list`, `show`, `cancel`, `pause`, `resume`, `trigger` and `redrive`, and the names of alarms. */
 import { type ChronosClient, eachAlarm, type TriggeredAlarm } from '../../chronos/client.ts';
 import {
   ALARM_KINDS,
@@ -25,27 +22,27 @@ import { type Look, preview, renderAlarm, renderAlarms, renderFires, ringsAt, sh
 
 const SHORTEST_PREFIX = 6;
 const PREFIX = /^[0-9a-f][0-9a-f-]*$/;
-/** Alarms that are named when a word fits several. */
+/** Alarms listed when a name is ambiguous. */
 const NAMED = 5;
 
 function ambiguous(word: string, found: readonly AlarmView[]): ReveilleError {
   const ids = shortIds(found.map(({ id }) => id));
   const named = found.slice(0, NAMED).map((alarm) => `${ids.get(alarm.id)} (${fit(preview(alarm), 30)})`);
   const others = found.length > NAMED ? ', and others' : '';
-  return new ReveilleError('conflict', `${word} could be any of ${named.join(', ')}${others}; give more of the id`);
+  return new ReveilleError('conflict', `${word} matches ${named.join(', ')}${others}; give more of the id`);
 }
 
 async function beginningWith(client: ChronosClient, prefix: string): Promise<AlarmView[]> {
   const found: AlarmView[] = [];
   for await (const alarm of eachAlarm(client)) {
-    // Ids are UUIDv7 and come newest first: below the prefix there is nothing left to find.
+    // Ids are UUIDv7, newest first: no match follows below the prefix.
     if (alarm.id < prefix) break;
     if (alarm.id.startsWith(prefix)) found.push(alarm);
   }
   return found;
 }
 
-/** Alarms with this label: of those that ring, else of those that are paused or failed, else of those that are over. */
+/** Alarms with this label: active ones, else paused or failed ones, else finished ones. */
 async function labelled(client: ChronosClient, label: string): Promise<AlarmView[]> {
   const isIt = (alarm: AlarmView) => alarm.label === label;
   for (const status of PRESENT) {
@@ -56,9 +53,9 @@ async function labelled(client: ChronosClient, label: string): Promise<AlarmView
 }
 
 /**
- * @param given an id, at least the first six characters of one in any case, or a label to the letter
- * @throws UsageError for no word at all
- * @throws ReveilleError `not_found` or `conflict` when no alarm, or more than one, fits
+ * @param given an id, its first six or more characters in any case, or an exact label
+ * @throws UsageError for an empty name
+ * @throws ReveilleError `not_found` or `conflict` when no alarm, or more than one, matches
  */
 export async function findAlarmId(client: ChronosClient, given: string): Promise<string> {
   const prefix = given.toLowerCase();
@@ -72,22 +69,22 @@ export async function findAlarmId(client: ChronosClient, given: string): Promise
   if (only) return only.id;
   throw new ReveilleError(
     'not_found',
-    `you have no alarm with the id or the label ${showValue(given)}; "reveille alarm list --all" shows yours (an id may be shortened to its first ${SHORTEST_PREFIX} characters)`,
+    `no alarm has the id or label ${showValue(given)}; list yours with "reveille alarm list --all" (an id may be shortened to ${SHORTEST_PREFIX} characters)`,
   );
 }
 
 export type ListFlags = { status?: string; kind?: string; limit?: string; all?: boolean };
 
 const LIMIT_MAX = 1_000_000;
-/** What is not over: it rings, waits to be resumed, or waits for somebody to look at it. */
+/** Statuses that are not final: active, paused, and failed until it is resolved. */
 export const PRESENT: readonly AlarmStatus[] = ['active', 'paused', 'failed'];
 
-/** When an alarm rings next, or infinitely far away. */
+/** The next fire, or infinity. */
 const ahead = ({ next_fire_at: next }: AlarmView) => (next === undefined ? Number.POSITIVE_INFINITY : Date.parse(next));
-/** When something last happened to it. */
+/** The last event. */
 const latest = ({ last_fired_at: last, created_at: created }: AlarmView) => Date.parse(last ?? created);
 
-/** By status; what is ahead by when it rings, everything else newest first. */
+/** By status; active ones by their next fire, all others newest first. */
 function byTime(one: AlarmView, other: AlarmView): number {
   const rank = ALARM_ORDER.indexOf(one.status) - ALARM_ORDER.indexOf(other.status);
   if (rank !== 0) return rank;
@@ -137,9 +134,9 @@ export async function alarmShow(context: CliContext, flags: { limit?: string }, 
 export type AlarmAction = 'cancel' | 'pause' | 'resume' | 'trigger' | 'redrive';
 
 function sayCancelled(alarm: AlarmView): string[] {
-  if (alarm.status !== 'cancelled') return [`${alarm.id} is ${alarm.status} already; there was nothing left to cancel`];
+  if (alarm.status !== 'cancelled') return [`${alarm.id} is already ${alarm.status}; nothing was cancelled`];
   const lines = [`Cancelled ${alarm.id}`];
-  if (alarm.in_flight) lines.push('  it was ringing: that delivery runs to its end, none follows');
+  if (alarm.in_flight) lines.push('  it is firing now: this delivery finishes, and none follows');
   return lines;
 }
 
@@ -154,14 +151,14 @@ function say(action: AlarmAction, alarm: AlarmView, look: Look): string[] {
     case 'cancel':
       return sayCancelled(alarm);
     case 'pause':
-      return [`Paused ${alarm.id}`, `  it rings again after: reveille alarm resume ${alarm.id}`];
+      return [`Paused ${alarm.id}`, `  continue with: reveille alarm resume ${alarm.id}`];
     case 'resume':
       return sayRings('Resumed', alarm, look);
     case 'redrive':
       if (alarm.status === 'active') return sayRings('Redriven', alarm, look);
-      return [`Redriven ${alarm.id}`, '  rings now, as a fire of its own: its last turn failed'];
+      return [`Redriven ${alarm.id}`, '  fires now, as a fire of its own: its last turn failed'];
     case 'trigger':
-      return [`Triggered ${alarm.id}`, `  rings now, as ${(alarm as TriggeredAlarm).fire_id}; its schedule goes on`];
+      return [`Triggered ${alarm.id}`, `  fires now, as ${(alarm as TriggeredAlarm).fire_id}; its schedule continues`];
   }
 }
 

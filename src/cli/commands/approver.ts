@@ -1,4 +1,4 @@
-/** `reveille approver`: the key with which a person answers, and whose keys an executor takes answers of. */
+/** `reveille approver`: the key that signs answers, and the keys that an executor accepts. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ExecutorAdmin } from '../../executor/client.ts';
@@ -36,7 +36,7 @@ import { facts } from '../screens/render.ts';
 
 export type ApproverFlags = { user?: string; name?: string; requestFile?: string };
 
-/** Enough to know a user by; the whole of it is in the JSON. */
+/** Characters that identify a user; the JSON has all of them. */
 const USER_CELLS = 16;
 const KEY_BEGINNING = /^[0-9a-f]{8,64}$/;
 
@@ -49,9 +49,7 @@ function keyLines(context: CliContext, known: KnownApprover): string[] {
   const where =
     kept === 'file' || kept === 'sealed file' ? `${kept}, ${oneLine(file)}` : `${kept}; noted in ${oneLine(file)}`;
   const open =
-    kept === 'file'
-      ? ['', 'Any program of yours can read it: put it under a passphrase with: reveille approver seal']
-      : [];
+    kept === 'file' ? ['', 'Any program of yours can read it. Seal it with a passphrase: reveille approver seal'] : [];
   const look = lookOf(context);
   return [
     ...facts(
@@ -67,13 +65,13 @@ function keyLines(context: CliContext, known: KnownApprover): string[] {
   ];
 }
 
-/** Shows the public key; no other secret is read for that. */
+/** Shows the public key without reading the secret. */
 export async function approverShow(context: CliContext): Promise<void> {
   const known = knownApprover(context.environment);
   if (!known)
     throw new ReveilleError(
       'not_found',
-      "no approver's key was made here; make one and enrol it with: reveille approver enroll",
+      "this computer has no approver's key; create and enroll one with: reveille approver enroll",
     );
   const revoked = await revocationOf(context, known);
   const warning =
@@ -84,12 +82,9 @@ export async function approverShow(context: CliContext): Promise<void> {
 }
 
 const revokedRemedy = ({ file }: KnownApprover) =>
-  `answers nothing any more. For a new one, move ${oneLine(file)} away and run: reveille approver enroll`;
+  `cannot answer. For a new key, move ${oneLine(file)} away and run: reveille approver enroll`;
 
-/**
- * When this user's executor was told that the key does not count any more; nothing where it is not known, or cannot be
- * asked.
- */
+/** When this user's executor revoked the key; `undefined` when it is not revoked or the executor does not answer. */
 async function revocationOf(context: CliContext, { publicKey }: KnownApprover): Promise<string | undefined> {
   try {
     const { approvers } = await executorAdmin(context).approvers(userOf(context, undefined));
@@ -109,16 +104,13 @@ function enrolled({ out }: CliContext, view: ApproverView): void {
   out.result(view, [`Enrolled ${view.approver} (${oneLine(view.name)}) as an approver of ${view.user}`]);
 }
 
-/** Passes over that somebody's word is missing. */
+/** Ignores the error that a voucher is missing. */
 function unlessUnvouched(error: unknown): undefined {
   if (error instanceof ReveilleError && error.code === 'forbidden' && error.message.startsWith('voucher')) return;
   throw error;
 }
 
-/**
- * Makes this person's key where there is none, and enrols it; where another key stands already, that one has to add its
- * word.
- */
+/** Creates the user's key if missing, and enrolls it. With another active key, that key must vouch for it. */
 export async function approverEnroll(context: CliContext, flags: ApproverFlags): Promise<void> {
   if (flags.requestFile !== undefined) return vouch(context, flags.requestFile);
   const { environment, out, clock } = context;
@@ -130,7 +122,7 @@ export async function approverEnroll(context: CliContext, flags: ApproverFlags):
   const known = await loadOrMakeApprover(environment, clock.now());
   const list = await admin.approvers(user);
   const there = standsIn(list, known.publicKey);
-  if (there) return out.result(there, [`${known.publicKey} is an approver of ${user} already`]);
+  if (there) return out.result(there, [`${known.publicKey} is already an approver of ${user}`]);
   if (list.approvers.some(({ approver, revoked_at }) => approver === known.publicKey && revoked_at !== undefined))
     throw new ReveilleError(
       'conflict',
@@ -139,14 +131,12 @@ export async function approverEnroll(context: CliContext, flags: ApproverFlags):
   const key = await openApprover(environment, askPassphrase(context));
   const request = enrollmentRequest(key, { name: name ?? known.name, user, executor: list.executor }, clock.now());
   if (!list.approvers.some(isOpen)) {
-    // With its own word: a key that stands for another user here may have to vouch for itself.
+    // Signed by itself: a key that is active for another user here may have to vouch for itself.
     const made = await admin.enroll(vouchedFor(request, key)).catch(unlessUnvouched);
     if (made) return enrolled(context, made);
   }
-  // The request is the result: it goes to whoever stands.
-  out.remark(
-    `An approver who stands here already has to add their word within 15 minutes. Hand this over and run there:`,
-  );
+  // The request is the result: it goes to an active approver.
+  out.remark(`An active approver must sign this request within 15 minutes. Send it to them; they run:`);
   out.remark('  reveille approver enroll --request-file <file>');
   out.result({ request }, JSON.stringify({ request }));
   context.process.exitCode = EXIT.failed;
@@ -159,7 +149,7 @@ function requestIn(file: string): ApproverRequest | PasskeyRequest {
     value = JSON.parse(text);
   } catch (cause) {
     throw new UsageError(
-      `--request-file ${file} must hold what "reveille approver enroll" printed on the other machine, or what the console gave you`,
+      `--request-file ${file} must contain the output of "reveille approver enroll" on the other computer, or of the console`,
       cause,
     );
   }
@@ -170,7 +160,7 @@ function requestIn(file: string): ApproverRequest | PasskeyRequest {
   return checked.value;
 }
 
-/** Adds this person's word to another key's request. */
+/** Signs the enrollment request of another key. */
 async function vouch(context: CliContext, file: string): Promise<void> {
   const { environment, out } = context;
   const request = requestIn(file);
@@ -187,13 +177,13 @@ async function vouch(context: CliContext, file: string): Promise<void> {
   enrolled(context, await admin.enroll(vouchedFor(request, key)));
 }
 
-const FORGED = 'its row was changed behind the executor’s back';
+const FORGED = 'its row was changed outside the executor';
 
-/** One word for the column of the list. */
+/** The status column of the list. */
 const state = ({ revoked_at, forged }: ApproverView) =>
-  forged ? 'DOES NOT COUNT' : revoked_at === undefined ? 'stands' : 'revoked';
+  forged ? 'INVALID' : revoked_at === undefined ? 'active' : 'revoked';
 
-/** What there is to say of a key beside its row. */
+/** A remark about a key. */
 function stateLines(view: ApproverView, out: Output): string[] {
   const { revoked_at, revoked_by, forged, enrolled_at, enrolled_by, passkey } = view;
   const where = passkey === undefined ? '' : `a passkey for ${oneLine(passkey.origin)}, `;
@@ -215,7 +205,7 @@ export async function approverList(context: CliContext, flags: { user?: string }
   }
   const own = knownApprover(environment)?.publicKey;
   if (list.approvers.length === 0)
-    out.line('Nobody is enrolled: nobody can approve anything. See: reveille approver enroll');
+    out.line('No approver is enrolled: nothing can be approved. See: reveille approver enroll');
   else {
     const rows = list.approvers.map((view) => [
       `${view.approver.slice(0, 16)}${view.approver === own ? ' (yours)' : ''}`,
@@ -231,7 +221,7 @@ export async function approverList(context: CliContext, flags: { user?: string }
     out.line(
       out.paint(
         'red',
-        `The approvers of ${user} were RESET by the operator at ${at}. If that was not you, nothing approved since counts.`,
+        `The operator RESET the approvers of ${user} at ${at}. If you did not expect that, approvals since then are invalid.`,
       ),
     );
 }
@@ -268,14 +258,11 @@ export async function approverSeal(context: CliContext): Promise<void> {
   const { environment, out } = context;
   const known = knownApprover(environment);
   const fresh = passphraseFrom(context, 'New passphrase', true);
-  // One file cannot hold two passphrases; a key that is sealed already is opened first.
+  // A file has one passphrase; a sealed key is opened first.
   if (known?.kept === 'sealed file')
-    throw new ReveilleError(
-      'conflict',
-      'the key is sealed already; take that off first with: reveille approver unseal',
-    );
+    throw new ReveilleError('conflict', 'the key is already sealed; unseal it first with: reveille approver unseal');
   const sealed = await sealApprover(environment, { old: askPassphrase(context), fresh });
-  out.result(keyFacts(sealed), [`Sealed. Without the passphrase the key in ${oneLine(sealed.file)} answers nothing.`]);
+  out.result(keyFacts(sealed), [`Sealed. The key in ${oneLine(sealed.file)} needs its passphrase for every answer.`]);
 }
 
 export async function approverUnseal(context: CliContext): Promise<void> {
@@ -283,12 +270,12 @@ export async function approverUnseal(context: CliContext): Promise<void> {
   context.out.result(keyFacts(open), keyLines(context, open));
 }
 
-/** For a key that is lost: with the executor stopped, on its own folder. It stays on record, and every list says so. */
+/** For a lost key: runs on the executor's own folder while it is stopped. The reset stays on record. */
 export async function approverReset(context: CliContext, flags: { user?: string }): Promise<void> {
-  if (flags.user === undefined) throw new UsageError('--user is required: whose approvers are to be reset');
+  if (flags.user === undefined) throw new UsageError('--user is missing: the user whose approvers are reset');
   const { clock, out, settings } = context;
   const user = userOf(context, flags.user);
-  // The journal's database costs more to load than the other commands here.
+  // The journal's database takes longer to load than the other commands here.
   const [{ parseExecutorConfig }, { openJournal }, { loadSigningKey }, { silentLogger }] = await Promise.all([
     import('../../executor/config.ts'),
     import('../../executor/journal/journal.ts'),
@@ -306,8 +293,8 @@ export async function approverReset(context: CliContext, flags: { user?: string 
   try {
     const revoked = journal.roster.reset(user);
     out.result({ user, revoked }, [
-      out.paint('red', `Reset the approvers of ${user}: ${revoked} revoked. This stays on record.`),
-      '  start the executor and enrol a key with: reveille approver enroll',
+      out.paint('red', `Reset the approvers of ${user}: ${revoked} revoked. The reset stays on record.`),
+      '  start the executor and enroll a key with: reveille approver enroll',
     ]);
   } finally {
     await journal.close();

@@ -1,4 +1,4 @@
-/** `reveille backup` and `reveille restore`: everything of an installation in one sealed file, and out of it. */
+/** `reveille backup` and `reveille restore`: the whole installation in one encrypted file. */
 import { existsSync } from 'node:fs';
 import { join, relative, resolve } from 'node:path';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -24,7 +24,7 @@ const PASSPHRASE = {
 } as const;
 
 const POSTGRES_REMARK =
-  'The alarms are in PostgreSQL, and not in this file: back that database up with its own tools (pg_dump, or a base backup with its log), as close to the same time as can be';
+  'The alarms are in PostgreSQL and not in this file: back up that database with its own tools (pg_dump, or a base backup with its log), at about the same time',
 
 const MIB = 1024 * 1024;
 const inMib = (bytes: number) =>
@@ -32,7 +32,7 @@ const inMib = (bytes: number) =>
 
 const askPassphrase = (context: CliContext) => passphraseFrom(context, 'Passphrase of the backup', false, PASSPHRASE);
 
-/** @returns once it is known to be good enough: a person is not to wait for that */
+/** @returns a passphrase that is strong enough, before the long work starts */
 async function newPassphrase(context: CliContext): Promise<string> {
   const passphrase = await passphraseFrom(context, 'Passphrase for the backup', true, PASSPHRASE)();
   checkPassphrase(passphrase);
@@ -43,7 +43,7 @@ async function newPassphrase(context: CliContext): Promise<string> {
 function approverFile({ environment }: CliContext): string {
   const known = knownApprover(environment);
   if (known === undefined)
-    throw new UsageError(`--with-approver-key: there is no approver's key at ${approverPlace(environment).file}`);
+    throw new UsageError(`--with-approver-key: no approver's key is at ${approverPlace(environment).file}`);
   if (known.kept === 'file' || known.kept === 'sealed file') return known.file;
   throw new ReveilleError(
     'conflict',
@@ -51,7 +51,7 @@ function approverFile({ environment }: CliContext): string {
   );
 }
 
-/** `reveille-2026-11-23T0411Z.backup` in the folder one is in. */
+/** `reveille-2026-11-23T0411Z.backup` in the current folder. */
 function usualName({ clock, process }: CliContext): string {
   const [date, time] = formatInstant(clock.now()).split('T');
   return resolve(process.cwd(), `reveille-${date}T${time!.slice(0, 5).replace(':', '')}Z.backup`);
@@ -69,8 +69,8 @@ const firstOf = (names: readonly string[]) =>
 
 function contentLines(about: About, { parts, bytes }: End): string[] {
   const cut = {
-    instant: 'as they were at one moment',
-    ordered: 'fixed within milliseconds of each other, while they were being written to',
+    instant: 'as of one instant',
+    ordered: 'fixed within milliseconds of each other, during writes',
   }[about.cut];
   return [
     `  holds      ${parts} files, ${inMib(bytes)} unpacked; ${Object.keys(about.schemas).length} databases, ${cut}`,
@@ -81,20 +81,20 @@ function contentLines(about: About, { parts, bytes }: End): string[] {
 export async function backup(context: CliContext, flags: BackupFlags, name: string | undefined): Promise<void> {
   const { home, settings, out, clock } = context;
   if (flags.check !== undefined) {
-    if (name !== undefined) throw new UsageError('--check names the file itself; leave the other one out');
+    if (name !== undefined) throw new UsageError('--check names the file; omit the other one');
     return check(context, flags.check);
   }
   const file = name === undefined ? usualName(context) : resolve(context.process.cwd(), name);
   if (!existsSync(home.secretsFile) && !existsSync(home.keyFile))
     throw new ReveilleError(
       'not_found',
-      `there is no installation in ${home.path} to back up; name one with REVEILLE_HOME`,
+      `there is no installation in ${home.path}; name one with REVEILLE_HOME`,
     );
   const inside = [home.path, ...[...DATA_FOLDERS.keys()].map((variable) => settings[variable]!)];
   if (inside.some((folder) => isBelow(resolve(folder), file)))
-    throw new UsageError(`${file} would lie in what it is a copy of; name a file elsewhere, best on another disk`);
+    throw new UsageError(`${file} is inside the home that is backed up; name a file elsewhere, best on another disk`);
   if (existsSync(file))
-    throw new ReveilleError('conflict', `${file} exists already and is never written over; name another`);
+    throw new ReveilleError('conflict', `${file} exists and is not overwritten; name another file`);
   const approver = flags.withApproverKey ? approverFile(context) : undefined;
   const alarms = settings.CHRONOS_POSTGRES_URI ? 'postgresql' : 'file';
   const passphrase = await newPassphrase(context);
@@ -106,11 +106,11 @@ export async function backup(context: CliContext, flags: BackupFlags, name: stri
   out.result({ file, bytes: made.bytes, ...record(made.about, made.end), omitted_links: omitted }, [
     `Backed up ${home.path} to ${file} (${inMib(made.bytes)}, sealed)`,
     ...contentLines(made.about, made.end),
-    `Keep the passphrase apart from it: without it nobody can read the file, you neither.`,
+    `Keep the passphrase in another place: without it the file cannot be read.`,
   ]);
   if (omitted.length > 0)
     out.remark(
-      `Omitted ${omitted.length} symbolic links that lead out of the home: ${firstOf(omitted.map(({ path, target }) => `${path} to ${target}`))}`,
+      `Omitted ${omitted.length} symbolic links that point outside the home: ${firstOf(omitted.map(({ path, target }) => `${path} to ${target}`))}`,
     );
   if (alarms === 'postgresql') out.remark(POSTGRES_REMARK);
 }
@@ -120,7 +120,7 @@ async function check(context: CliContext, name: string): Promise<void> {
   const { about, end, parts } = await checkBackup(file, askPassphrase(context));
   const files = parts.map(({ path, size, sha256 }) => ({ path, size, sha256 }));
   context.out.result({ file, ...record(about, end), files }, [
-    `${file} is whole: every part is what it was`,
+    `${file} is complete: every part matches its checksum`,
     ...contentLines(about, end),
   ]);
   if (about.alarms === 'postgresql') context.out.remark(POSTGRES_REMARK);
@@ -145,17 +145,17 @@ export async function restore(context: CliContext, flags: RestoreFlags, name: st
     [`Restored ${file} to ${shown}`, ...contentLines(about, end)],
   );
   out.remark(
-    `This home has the alarms, the keys and the name of the one that the backup was made of: start it only where that one is off and stays off. If both run, every alarm rings twice, once in each`,
+    `This home has the alarms, keys and name of the original: start it only when the original is off and stays off. If both run, every alarm fires twice`,
   );
-  for (const line of folderLines) out.remark(`config.yaml: "${line}" was made a remark; that data lies in ${home} now`);
+  for (const line of folderLines) out.remark(`config.yaml: "${line}" is now a comment; its data is in ${home}`);
   for (const variable of DATA_FOLDERS.keys())
     if (environment[variable])
-      out.remark(`${variable} is set to ${environment[variable]}: unset it, or what was restored is not looked at`);
+      out.remark(`${variable} is set to ${environment[variable]}: unset it, or the restored data is not used`);
   if (skipped.length > 0)
-    out.remark(`Left out ${skipped.length} symbolic links that lead out of the home: ${firstOf(skipped)}`);
+    out.remark(`Skipped ${skipped.length} symbolic links that point outside the home: ${firstOf(skipped)}`);
   if (about.alarms === 'postgresql') out.remark(POSTGRES_REMARK.replace('back that', 'restore that'));
   if (key === 'left out')
-    out.remark("The backup holds an approver's key too, which was left out; restore it with --with-approver-key");
+    out.remark("The backup also has an approver's key, which was not restored; restore it with --with-approver-key");
   if (key === 'kept another')
-    out.remark(`The approver's key was left out: there is another one at ${approver}, which is never written over`);
+    out.remark(`The approver's key was not restored: ${approver} has another one, which is not overwritten`);
 }

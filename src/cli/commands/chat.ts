@@ -1,4 +1,4 @@
-/** `reveille chat`: talking to the person's own agent, wherever its machine is. */
+/** `reveille chat`: a conversation with the user's agent. */
 import { text } from 'node:stream/consumers';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
 import { lastTurns, type NeoClient } from '../../neo/client.ts';
@@ -17,29 +17,29 @@ export type ChatFlags = { conversation?: string; last?: boolean; router?: string
 
 const TURNS_SHOWN = 3;
 const NO_MODEL =
-  'No language model is configured: the agent can only repeat what reaches it. Set NEO_MODEL_BASE_URL, NEO_MODEL and NEO_MODEL_API_KEY where "reveille up" runs (docs/neo.md), and start it anew.';
+  'No language model is configured: the agent only repeats its input. Set NEO_MODEL_BASE_URL, NEO_MODEL and NEO_MODEL_API_KEY for "reveille up" and restart it (see: reveille docs neo).';
 
-/** The conversation that is to go on; `undefined` for a new one. */
+/** The conversation to continue; `undefined` for a new one. */
 async function conversationOf(client: NeoClient, { conversation, last }: ChatFlags): Promise<string | undefined> {
-  if (conversation !== undefined && last) throw new UsageError('give --conversation or --last, one of the two');
+  if (conversation !== undefined && last) throw new UsageError('--conversation and --last exclude each other');
   if (!last) return conversation;
   const { conversations } = await client.conversations({ limit: 1 });
   const [latest] = conversations;
   if (latest) return latest.id;
-  throw new ReveilleError('not_found', 'there is no conversation yet; begin one with: reveille chat');
+  throw new ReveilleError('not_found', 'there is no conversation yet; start one with: reveille chat');
 }
 
-/** What a person should know before the first question; wakes the agent. */
+/** A remark to show before the first question; wakes the agent. */
 async function toKnow(client: NeoClient): Promise<string | undefined> {
   const { model } = await client.tools();
   return model === 'offline' ? NO_MODEL : undefined;
 }
 
 /**
- * Wakes the agent, and says what a person should know before the first question.
+ * Wakes the agent and shows remarks before the first question.
  *
- * @param staying whether the person can type on when the agent does not come up now
- * @returns whether it is there
+ * @param staying whether the user may continue to type when the agent does not start now
+ * @returns whether the agent is reachable
  */
 async function greet(context: CliContext, client: NeoClient, { staying }: { staying: boolean }): Promise<boolean> {
   const { out } = context;
@@ -56,9 +56,9 @@ async function greet(context: CliContext, client: NeoClient, { staying }: { stay
     return false;
   }
 }
-const DOES_NOT_COME_UP = '"reveille doctor" says more. What you type is kept, and sent when you press Enter.';
+const DOES_NOT_COME_UP = 'See "reveille doctor". Your text is kept and sent when you press Enter.';
 
-/** Something to know before the first question, broken at its blanks. */
+/** A remark before the first question, wrapped at blanks. */
 function sentence(context: CliContext, text: string): void {
   const { width } = lookOf(context);
   const lines = context.out.live ? wrap(oneLine(text), width - 1) : [text];
@@ -80,13 +80,12 @@ export async function chat(given: CliContext, flags: ChatFlags, question: string
   const context = router === undefined ? given : { ...given, settings: { ...given.settings, REVEILLE_URL: router } };
   const { out, process } = context;
   const isInteractive = question === undefined && process.stdin.isTTY === true;
-  if (isInteractive && out.json)
-    throw new UsageError('--json goes with a question: reveille chat --json "What is due?"');
+  if (isInteractive && out.json) throw new UsageError('--json needs a question: reveille chat --json "What is due?"');
   const client = personClient(context);
   if (!isInteractive) {
     const message = question ?? (await text(process.stdin));
     if (message.trim() === '')
-      throw new UsageError('there is no question; for example: reveille chat "What is due today?"');
+      throw new UsageError('the question is missing; for example: reveille chat "What is due today?"');
     const conversationId = await conversationOf(client, flags);
     await greet(context, client, { staying: false });
     const turn = await askOnce(context, { client, message, conversationId });
@@ -100,5 +99,5 @@ export async function chat(given: CliContext, flags: ChatFlags, question: string
   const isThere = await greet(context, client, { staying: true });
   if (isThere && conversationId !== undefined) await showLatest(context, client, conversationId);
   const talked = await talk(context, { client, conversationId, isThere, toKnow: () => toKnow(client) });
-  if (talked !== undefined) out.line(out.paint('dim', `go on with: reveille chat --conversation ${talked}`));
+  if (talked !== undefined) out.line(out.paint('dim', `continue with: reveille chat --conversation ${talked}`));
 }

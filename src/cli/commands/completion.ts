@@ -1,4 +1,4 @@
-/** `reveille completion`: what a shell loads to complete our words. */
+/** `reveille completion`: completion scripts for shells. */
 import type { Command } from 'commander';
 import type { CliContext } from '../context.ts';
 import { choiceFlag } from '../flags/flags.ts';
@@ -13,7 +13,7 @@ const SHELLS: Readonly<Record<string, (outline: OutlineCommand) => string>> = {
   fish: fishCompletion,
 };
 
-/** Prints the script of a shell, as it is sourced. */
+/** Prints the script of a shell. */
 export async function completion({ out }: CliContext, program: Command, given: string): Promise<void> {
   const shell = choiceFlag('the shell', given, Object.keys(SHELLS))!;
   const script = SHELLS[shell]!(await outlineOf(program));

@@ -32,22 +32,22 @@ export type ConnectFlags = {
   undo?: boolean;
   /** Register this folder as the wake target; `false`: do not, and do not ask. */
   wake?: boolean;
-  /** Set two test alarms in the end. */
+  /** Set two test alarms at the end. */
   test?: boolean;
 };
 
-/** Longer lines are somebody's whole file in one, with whatever secrets are in it. */
+/** A longer line may be a whole file, with secrets in it. */
 const LONGEST_LINE = 300;
 
 const ACTIONS: Readonly<Record<Change['action'], string>> = {
   create: 'is made',
   change: 'changes',
-  restore: 'becomes what it was before',
-  delete: 'goes; it was not there before',
-  none: 'stays as it is',
+  restore: 'is restored',
+  delete: 'is deleted; it did not exist before',
+  none: 'does not change',
 };
 
-/** What changes in a file, line by line, as `diff -u` shows it with one line around it. */
+/** The changes of a file by line, as `diff -u` shows them with one line of context. */
 export function differenceOf({ file, after }: Pick<Change, 'file' | 'after'>): string[] {
   const { hunks } = structuredPatch('', '', file.text, after, '', '', { context: 1 });
   const short = (line: string) =>
@@ -58,27 +58,25 @@ export function differenceOf({ file, after }: Pick<Change, 'file' | 'after'>): s
 function partsWithout(without: readonly string[]): Part[] {
   const unknown = without.find((word) => !PARTS.includes(word as Part));
   if (unknown !== undefined) throw new UsageError(`--without takes ${PARTS.join(', ')} (got "${unknown}")`);
-  if (new Set(without).size === PARTS.length) throw new UsageError('--without everything leaves nothing to connect');
+  if (new Set(without).size === PARTS.length) throw new UsageError('--without all parts leaves nothing to connect');
   return without as Part[];
 }
 
 function clientOf(name: string): Client {
   const client = Object.hasOwn(CLIENTS, name) ? CLIENTS[name] : undefined;
   if (client) return client;
-  throw new UsageError(`there is no client "${name}"; known are ${Object.keys(CLIENTS).join(', ')}`);
+  throw new UsageError(`there is no client "${name}"; clients are ${Object.keys(CLIENTS).join(', ')}`);
 }
 
 function filesOf(name: string, client: Client, around: Surroundings, flags: ConnectFlags) {
   if (!flags.project) return client.user(around);
   if (client.project) return client.project(around);
-  throw new UsageError(
-    `${client.title} has no configuration for a folder; leave --project out: reveille connect ${name}`,
-  );
+  throw new UsageError(`${client.title} has no configuration for a folder; omit --project: reveille connect ${name}`);
 }
 
 const STATES = { connected: 'connected', otherwise: 'connected otherwise', no: 'not connected' } as const;
 
-/** The state of one client; a file that cannot be read is told, not thrown. */
+/** The state of one client. An unreadable file is reported, not thrown. */
 function stateLine(client: Client, around: Surroundings, read: () => ReturnType<typeof entriesOf>) {
   const files = client.user(around);
   const isTrace = (path: string) => existsSync(path) || (dirname(path) !== homeOf(around) && existsSync(dirname(path)));
@@ -100,7 +98,7 @@ function listClients(context: CliContext, around: Surroundings, read: () => Retu
   });
   const data = { clients: rows.map(({ words, ...row }) => row) };
   const cells = rows.map(({ client, title, words }) => [client, title, words]);
-  out.result(data, [...columns(cells, out.columns), '', 'Connect one: reveille connect claude']);
+  out.result(data, [...columns(cells, out.columns), '', 'Connect one with: reveille connect claude']);
 }
 
 function show({ out }: CliContext, changes: readonly Change[], home: string): void {
@@ -116,7 +114,7 @@ function show({ out }: CliContext, changes: readonly Change[], home: string): vo
   }
 }
 
-/** @returns whether the person says yes; `undefined` where no person is at a terminal */
+/** @returns whether the user answers yes; `undefined` without a terminal */
 async function asked(context: CliContext, question: string): Promise<boolean | undefined> {
   const person = personAt(context);
   if (!person) return undefined;
@@ -130,19 +128,19 @@ async function asked(context: CliContext, question: string): Promise<boolean | u
 async function agreed(context: CliContext): Promise<boolean> {
   const answer = await asked(context, 'Write this?');
   if (answer !== undefined) return answer;
-  throw new UsageError('a change is confirmed at a terminal; without one, --yes writes it and --print only shows it');
+  throw new UsageError('no terminal to confirm the change; use --yes to write it, or --print to show it');
 }
 
-/** What became of the wake target, for programs and in words. */
+/** The result for the wake target, for programs and as text. */
 type WakeOutcome = { readonly data: object; readonly lines: readonly string[] };
 
 const SESSION_WORDS: Readonly<Record<string, string>> = {
-  claude: 'An alarm that names no conversation wakes the session that set it: the prompt hook tells which one is open.',
-  codex: 'An alarm that names no conversation wakes the thread that set it: Codex names it with each call.',
-  gemini: 'An alarm that names no conversation wakes the session that set it: the prompt hook tells which one is open.',
+  claude: 'An alarm without a conversation wakes the session that set it: the prompt hook reports the open session.',
+  codex: 'An alarm without a conversation wakes the thread that set it: Codex names the thread in each call.',
+  gemini: 'An alarm without a conversation wakes the session that set it: the prompt hook reports the open session.',
 };
 
-/** Registers the folder as the wake target, where that is wanted, says where wakes go, and tries it. */
+/** Registers the folder as the wake target on request, reports the target, and tests it. */
 async function offerWakes(context: CliContext, name: string, flags: ConnectFlags): Promise<WakeOutcome | undefined> {
   if (!isWakeable(name)) return undefined;
   const folder = context.process.cwd();
@@ -153,7 +151,7 @@ async function offerWakes(context: CliContext, name: string, flags: ConnectFlags
     return {
       data: { wake: { registered: false } },
       lines: [
-        `Alarms do not wake ${title} yet: start Reveille ("reveille up"), then in the folder that it works in: ${later}`,
+        `Alarms do not wake ${title} yet: start Reveille ("reveille up"), then run in its working folder: ${later}`,
       ],
     };
   const now = flags.wake === false && !runs ? undefined : await whereWakesGo(context);
@@ -164,22 +162,22 @@ async function offerWakes(context: CliContext, name: string, flags: ConnectFlags
     return {
       data: { wake: { registered: false, target: now } },
       lines: [
-        `Wakes go to ${now ?? 'what is registered when Reveille runs'}. To wake ${title} in this folder: ${later}`,
+        `Wakes go to ${now ?? 'the target that is registered when Reveille runs'}. To wake ${title} in this folder: ${later}`,
       ],
     };
   const warnings = isHere ? [] : await registerWakeTarget(context, name, folder);
   const lines = [
-    `Wakes of alarms go to ${name} in ${folder}; a session of another folder is not found there.`,
+    `Wakes go to ${name} in ${folder}. Sessions of other folders are not found there.`,
     ...(flags.without?.includes('hook') && name !== 'codex'
       ? ['Without the hook no session is known: a wake without a conversation_id starts a new one.']
       : [SESSION_WORDS[name]!]),
     ...warnings.map((warning) => `Not ready yet: ${warning}`),
   ];
-  const isTested = flags.test ?? (flags.yes ? false : await asked(context, 'Try it with two short turns of it?'));
+  const isTested = flags.test ?? (flags.yes ? false : await asked(context, 'Test it with two short turns?'));
   if (!isTested)
     return {
       data: { wake: { registered: true, client: name, folder } },
-      lines: [...lines, `To try it: ${later} --test`],
+      lines: [...lines, `To test it: ${later} --test`],
     };
   if (!context.out.json) for (const line of lines) context.out.line(line);
   context.out.remark('A test alarm starts a session, and a second one resumes it …');
@@ -190,10 +188,7 @@ async function offerWakes(context: CliContext, name: string, flags: ConnectFlags
   };
 }
 
-/**
- * The program that is written down: where a service runs, the one that its upgrades replace, rather than a folder that goes
- * with the next of them or a cache.
- */
+/** The program in the configuration: with a service, the one that upgrades replace, not a versioned folder or a cache. */
 export function programToName(
   { environment, home }: Pick<CliContext, 'environment' | 'home'>,
   running = PROGRAM,
@@ -204,7 +199,7 @@ export function programToName(
   return goes && existsSync(ofService) ? ofService : running;
 }
 
-/** @param name the client; without it all of them are listed */
+/** @param name the client; without it all clients are listed */
 export async function connect(context: CliContext, flags: ConnectFlags, name: string | undefined): Promise<void> {
   const { out, environment, process: own } = context;
   const around = { environment, platform: process.platform, cwd: own.cwd() };
@@ -224,7 +219,7 @@ export async function connect(context: CliContext, flags: ConnectFlags, name: st
   show(context, changes, home);
   if (target) out.line(out.paint('bold', `Wakes no longer go to ${name} in ${target.folder}`));
   const write = isNeeded && !flags.print && (flags.yes || (await agreed(context)));
-  // Before the files: while Reveille does not run, nothing is taken back by halves.
+  // Before the files: without a running Reveille, nothing is undone partially.
   const back = write && target ? await undoWakeTarget(context, target) : undefined;
   if (write) applyChanges(changes);
 
@@ -245,17 +240,17 @@ export async function connect(context: CliContext, flags: ConnectFlags, name: st
 type Told = { path: string; backup?: string };
 
 function writtenWords(client: Client, { undo, project }: ConnectFlags, told: readonly Told[], home: string): string[] {
-  if (undo) return [`${client.title} is as it was; it notices when it is started anew.`];
+  if (undo) return [`${client.title} is disconnected; restart it to apply the change.`];
   const backups = told.flatMap(({ backup }) => (backup === undefined ? [] : [shortPath(backup, home)]));
   return [
-    `${client.title} is connected: ${client.afterwards}. Alarms ring while "reveille up" runs.`,
-    ...(backups.length === 0 ? [] : [`What was there before: ${backups.join(', ')}; --undo takes it back.`]),
-    ...(project ? ['The paths in it are those of this machine: do not commit it.'] : []),
+    `${client.title} is connected: ${client.afterwards}. Alarms fire while "reveille up" runs.`,
+    ...(backups.length === 0 ? [] : [`Backups: ${backups.join(', ')}; --undo restores them.`]),
+    ...(project ? ['The paths in it are for this computer: do not commit it.'] : []),
   ];
 }
 
 function unwrittenWords(client: Client, { undo, print }: ConnectFlags, isNeeded: boolean): string {
   if (!isNeeded)
-    return undo ? `Nothing of ours is in ${client.title}'s files.` : `${client.title} is connected already.`;
-  return print ? 'Nothing was written; without --print it is, after asking.' : 'Nothing was written.';
+    return undo ? `${client.title}'s files have no entries of Reveille.` : `${client.title} is already connected.`;
+  return print ? 'Nothing was written; run it without --print to write.' : 'Nothing was written.';
 }

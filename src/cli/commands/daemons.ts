@@ -1,4 +1,4 @@
-/** Daemons and servers in the foreground, one per process. What a daemon consists of is imported when it is started. */
+/** Daemons and servers in the foreground, one per process. Each daemon is imported when it starts. */
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -49,7 +49,7 @@ export async function runExecutor(context: CliContext): Promise<void> {
   const { settings: variables, clock } = context;
   await runDaemon(context, 'executor', async (log) => {
     const onNoTools = (error: Error) => {
-      // Whoever starts it again, with the manifest as it should be, finds the intents where they were.
+      // After a restart with a correct manifest, the intents continue.
       process.stderr.write(`${printable(error.message)}\n`);
       void executor.close().finally(() => process.exit(EXIT.failed));
     };
@@ -60,9 +60,8 @@ export async function runExecutor(context: CliContext): Promise<void> {
 }
 
 /**
- * The executor on this computer knows the submitter's token that `reveille up` has made for the user of this
- * installation; it goes to no other computer. The operator's tokens are never Neo's: with them it could hand tasks over
- * for anybody.
+ * Neo gets the submitter's token of this installation, and only for the executor on this computer. Neo never gets the
+ * operator's tokens: with them it could submit intents for any user.
  */
 function ownExecutorToken({ settings, home }: CliContext, label: string | undefined): Settings {
   const { NEO_EXECUTOR_URL: url, NEO_EXECUTOR_TOKEN: given } = settings;
@@ -74,7 +73,7 @@ function ownExecutorToken({ settings, home }: CliContext, label: string | undefi
 export async function neo(context: CliContext): Promise<void> {
   const { parseNeoConfig } = await import('../../neo/config.ts');
   const { startNeo } = await import('../../neo/daemon.ts');
-  // Not through `tool-options.ts`, which brings chronosd's client along: a woken machine is waited for.
+  // Not through `tool-options.ts`, which loads chronosd's client: a wake waits for this start.
   const { settings, environment } = context;
   const isMachine = environment[SPAWN_ID_VARIABLE] !== undefined;
   const label = settings.MATRIX_USER_ID ?? (isMachine ? undefined : readLabel(context.home));
@@ -86,28 +85,28 @@ export async function neo(context: CliContext): Promise<void> {
   };
   const config = parseNeoConfig(variables);
   const { clock } = context;
-  // Whoever starts Neo again, with the tools as they should be, finds the turns where they were.
+  // After a restart with correct tools, the turns continue.
   const onFatal = (error: Error) => {
     process.stderr.write(`${printable(error.message)}\n`);
     process.exit(EXIT.failed);
   };
   await runDaemon(context, 'neo', (log) => {
-    // Whatever goes wrong there, the prompt goes on its way.
+    // A failure here does not delay the prompt.
     const onPrompt = (at: number) => {
       const told = import('../access/chronometric.ts').then(({ tellPrompt }) => tellPrompt(context, at));
-      told.catch((err: unknown) => log.warn({ err }, 'chronometric was not told of a prompt'));
+      told.catch((err: unknown) => log.warn({ err }, 'chronometric did not receive a prompt'));
     };
     return startNeo({ config, variables, walls: neoWalls(context, config), clock, log, onFatal, onPrompt });
   });
 }
 
-/** Stays until a server on stdin and stdout is closed, by its client or a signal, and ends the process. */
+/** Runs until the client or a signal closes a server on stdin and stdout, and ends the process. */
 async function untilClosed(server: { close(): Promise<void>; closed: Promise<unknown> }): Promise<never> {
   const end = () => void server.close();
   process.once('SIGTERM', end);
   process.once('SIGINT', end);
   await server.closed;
-  // Calls that were given up may still hold a socket; nobody waits for them.
+  // Abandoned calls may still hold a socket.
   process.exit(EXIT.done);
 }
 
@@ -128,7 +127,7 @@ async function browser({ environment, clock }: CliContext, { allow }: Capability
   process.exit(await runBrowser({ web: new WebAccess({ clock, allow }), path: environment.PATH }));
 }
 
-/** Serves one capability; what it may reach and where it works is said by whoever starts it, and by nothing else. */
+/** Serves one capability. Only its command line defines its workspace and hosts. */
 export async function capability(context: CliContext, flags: CapabilityFlags, name: string): Promise<void> {
   const { CAPABILITIES, startCapability } = await import('../../capabilities/server.ts');
   if (name === 'browser') return browser(context, flags);
@@ -149,7 +148,7 @@ export async function capability(context: CliContext, flags: CapabilityFlags, na
   await untilClosed(server);
 }
 
-/** Compares the tools that the proxy lists with the manifests and skills that ship. */
+/** Compares the tools of the proxy with the shipped manifests and skills. */
 async function compareTools(): Promise<SelftestReport> {
   const { runSelftest } = await import('../../chronos-mcp/selftest.ts');
   const { TOOLS_FILE } = await import('../../chronos-mcp/tools.ts');
@@ -163,16 +162,13 @@ async function compareTools(): Promise<SelftestReport> {
 async function selftest(context: CliContext): Promise<void> {
   const report = await compareTools();
   const verdict = report.ok
-    ? `the tools agree in ${report.checked.length} places`
+    ? `the tools match in ${report.checked.length} places`
     : report.differences.map((difference) => `differs: ${difference}`);
   context.out.result(report, verdict);
   if (!report.ok) context.process.exitCode = EXIT.failed;
 }
 
-/**
- * How `alarm_set` finds the conversation of its client: what the client's hook has written down, else the conversation
- * of the wake that the client was started for.
- */
+/** How `alarm_set` finds the conversation of its client: from the client's hook, else from the wake that started it. */
 async function sessionFinder({ home, environment }: CliContext): Promise<() => Conversation | undefined> {
   const { clientProcess } = await import('../../kit/process/client-process.ts');
   const { sessionOf } = await import('../../chronos-mcp/sessions.ts');
@@ -217,14 +213,13 @@ export async function chronometric(context: CliContext, { byCalls = false }: Chr
 
 /** A router stops its machines one grace period after its deliveries have ended. */
 const DRAIN_LIMIT_MS = 30_000;
-/** Of each half (decision 56): with V8's own 64 a burst needs some 90 MB more; 8 cost 7 % more processor time a fire. */
+/** Per semispace (decision 56): V8's default of 64 needs 90 MB more in a burst; 8 needs 7 % more CPU per fire. */
 const YOUNG_GENERATION_MIB = 16;
 
 type Daemon = { url: string; close(): Promise<void>; public?: { readonly url: string } };
 
 /**
- * Starts a daemon, says where it listens (`--json`: one line on stdout), and stays until SIGTERM or SIGINT has drained
- * it.
+ * Starts a daemon, prints its address (`--json`: one line on stdout), and runs until SIGTERM or SIGINT has drained it.
  */
 async function runDaemon(
   context: CliContext,
@@ -232,13 +227,13 @@ async function runDaemon(
   start: (log: Logger) => Promise<Daemon>,
 ): Promise<void> {
   const { out, clock, home } = context;
-  // Where `up` has made no secrets, it is the volume of a container, say, whose group an operator has chosen.
+  // Without generated secrets it may be the volume of a container, whose group an operator has chosen.
   if (existsSync(home.secretsFile)) checkHome(home);
   const log = await context.log(name, out.live ? 'warn' : 'info');
   const daemon = await namingPort(name, () => start(log));
   boundYoungGeneration(YOUNG_GENERATION_MIB);
   const { url, public: door } = daemon;
-  const more = door === undefined ? '' : `, people come in at ${door.url}`;
+  const more = door === undefined ? '' : `, users connect at ${door.url}`;
   out.result(
     { system: name, url, ...(door && { public_url: door.url }), pid: process.pid },
     `${name} listens on ${url}${more}; Ctrl-C ends it`,

@@ -1,4 +1,4 @@
-/** `reveille doctor`: looks at everything an installation needs and says what to do about what is wrong. */
+/** `reveille doctor`: checks the whole installation and prints remedies. */
 
 import { z } from 'zod';
 import { wait } from '../../kit/clock/clock.ts';
@@ -44,7 +44,7 @@ import { PREFIXES } from '../up/listener.ts';
 const MARKS: Readonly<Record<CheckStatus, string>> = { ok: '✓', note: '·', warning: '!', broken: '✗' };
 const COLOURS = { ok: 'green', note: 'dim', warning: 'yellow', broken: 'red' } as const;
 
-/** What the doctor says, one check below the other. */
+/** The output of the doctor, one check per line. */
 export function renderChecks(checks: readonly Check[], running: Running, look: Look): string[] {
   const nameWidth = Math.max(...checks.map(({ name }) => name.length));
   const indent = ' '.repeat(2 + nameWidth + 2);
@@ -58,10 +58,10 @@ export function renderChecks(checks: readonly Check[], running: Running, look: L
   return [...lines, '', ...wrap(verdictOf(checks, running), look.width)];
 }
 
-/** What answers of this installation, and what does not run here. */
+/** The daemons of this installation that answer, and those that do not run. */
 export type Running = { up: readonly string[]; down: readonly string[] };
 
-/** The last line: never greener than what was seen. */
+/** The last line. It claims nothing that was not checked. */
 function verdictOf(checks: readonly Check[], { up, down }: Running): string {
   const count = (status: CheckStatus) => checks.filter((check) => check.status === status).length;
   const runs = up.length === 0 ? 'nothing runs' : `${up.join(', ')} ${up.length === 1 ? 'runs' : 'run'}`;
@@ -69,14 +69,14 @@ function verdictOf(checks: readonly Check[], { up, down }: Running): string {
   const broken = count('broken');
   if (broken > 0) return `${broken} of ${checks.length} checks failed; ${rest}.`;
   if (up.length === 0)
-    return `Nothing is broken in ${checks.length} checks, but nothing runs: no alarm rings before "reveille up" is started.`;
-  if (count('warning') > 0) return `It works, with a warning: ${checks.length} checks; ${rest}.`;
+    return `All ${checks.length} checks passed, but nothing runs: alarms fire after "reveille up" is started.`;
+  if (count('warning') > 0) return `It works, with warnings: ${checks.length} checks; ${rest}.`;
   return `All is well: ${checks.length} checks; ${rest}.`;
 }
 
 const DEFAULT_PORTS = { CHRONOS_PORT: '9096', ROUTER_PORT: '8088', EXECUTOR_PORT: '8081' } as const;
 
-/** Settings that are wrong name no place: another installation may be at the default one. */
+/** Wrong settings give no address: another installation may use the default one. */
 function portOf(settings: Settings, name: keyof typeof DEFAULT_PORTS): number | undefined {
   const port = Number(settings[name] ?? DEFAULT_PORTS[name]);
   return Number.isInteger(port) && port >= 0 && port < 65536 ? port : undefined;
@@ -105,12 +105,12 @@ function places(context: CliContext): Places {
   return {
     chronosd: place('chronosd', MATRIX_CHRONOS_URL, run?.chronos_url),
     router: place('router', undefined, run?.router_url),
-    // One that was started by an older version has no address on record.
+    // A run record of an older version has no address.
     executor: place('executor', NEO_EXECUTOR_URL, run?.executor_url),
   };
 }
 
-/** What was found of a daemon and of what can be asked through it. */
+/** The checks of a daemon and of its API. */
 type Found = { checks: Check[]; up: boolean };
 
 const notAsked = (name: string): Check => ({
@@ -119,7 +119,7 @@ const notAsked = (name: string): Check => ({
   detail: 'not asked: its settings have to be right first',
 });
 
-/** Port 0 is whatever the system gives: only a running `up` knows it. */
+/** With port 0, only a running `up` knows the port. */
 function isUnknown({ url }: Place): boolean {
   return new URL(url).port === '0';
 }
@@ -174,14 +174,14 @@ async function checkDaemons(context: CliContext): Promise<{ checks: Check[]; run
   return { checks, running };
 }
 
-/** The agent as it is on record, while no router runs. */
+/** The agent on record, while no router runs. */
 async function agentAtRest(context: CliContext): Promise<Check | undefined> {
   const label = orUndefined(() => labelOf(context));
   const machine = label === undefined ? undefined : machineOnDisk(context, ownerOf(label));
   return machine && machine.state !== 'deleted' ? checkAgent(context, machine) : undefined;
 }
 
-/** Says what is still being looked at, once that takes long. */
+/** Shows the pending checks after a while. */
 function tellProgress({ out, clock }: CliContext, waiting: ReadonlySet<string>, signal: AbortSignal): void {
   const tell = async () => {
     await wait(clock, PROGRESS_AFTER_MS, signal);
@@ -195,7 +195,7 @@ function tellProgress({ out, clock }: CliContext, waiting: ReadonlySet<string>, 
 
 const PROGRESS_AFTER_MS = 2000;
 
-/** All that is looked at, and what runs. */
+/** All checks, and the running daemons. */
 export async function examine(context: CliContext): Promise<{ checks: readonly Check[]; running: Running }> {
   const { clock } = context;
   const waiting = new Set<string>();

@@ -1,4 +1,4 @@
-/** `reveille init`: the configuration of a fleet, written once, with which its daemons start. */
+/** `reveille init`: writes the configuration of a fleet, with which its daemons start. */
 import { existsSync } from 'node:fs';
 import { parseChronosConfig } from '../../chronos/config.ts';
 import { parseExecutorConfig } from '../../executor/config.ts';
@@ -13,7 +13,7 @@ import { makeHome } from '../home/home.ts';
 
 export type InitFlags = { postgres?: string; force?: boolean };
 
-/** A setting with the comment above it; `off` is written as a comment, for the operator to turn on. */
+/** A setting with the comment above it; `off` is written as a comment that the operator can enable. */
 type Entry = { name: string; value: string; about: string; off?: true };
 type Section = { title: string; entries: readonly Entry[] };
 
@@ -23,7 +23,7 @@ function sectionsOf(postgres: string): readonly Section[] {
   const off = (name: string, value: string, about: string): Entry => ({ name, value, about, off: true });
   return [
     {
-      title: 'chronosd: keeps alarms. All replicas have the same values.',
+      title: 'chronosd: stores alarms. All replicas have the same values.',
       entries: [
         {
           name: 'CHRONOS_POSTGRES_URI',
@@ -33,57 +33,61 @@ function sectionsOf(postgres: string): readonly Section[] {
         {
           name: 'CHRONOS_ENROLLMENT',
           value: 'required',
-          about: 'chronosd accepts only keys that "reveille agent enroll" enrolled.',
+          about: 'chronosd accepts only keys that "reveille agent enroll" registered.',
         },
         { name: 'CHRONOS_TOKEN', value: transport, about: 'The bearer of every agent and client of chronosd.' },
-        secret('CHRONOS_AGENT_AUTH_SECRET', 'Seals the tokens that a proof of identity gives.'),
-        secret('CHRONOS_ADMIN_TOKEN', 'The bearer of the operator: enrols and revokes agents.'),
+        secret('CHRONOS_AGENT_AUTH_SECRET', 'Signs the tokens that agents get for a proof of identity.'),
+        secret('CHRONOS_ADMIN_TOKEN', 'The bearer of the operator: enrolls and revokes agents.'),
         { name: 'CHRONOS_WAKE_TOKEN', value: wake, about: 'The bearer of wakes, from chronosd to the router.' },
-        off('CHRONOS_ROUTER_WAKE_URL', 'http://127.0.0.1:8088/internal/wake', 'Where the router is, on another host.'),
-        off('CHRONOS_HOST', '0.0.0.0', 'Where it listens; beyond loopback it needs one of the two settings below.'),
+        off('CHRONOS_ROUTER_WAKE_URL', 'http://127.0.0.1:8088/internal/wake', 'The router, on another host.'),
+        off(
+          'CHRONOS_HOST',
+          '0.0.0.0',
+          'The address to listen on; beyond loopback it needs one of the next two settings.',
+        ),
         off('CHRONOS_TLS_CERT', '/etc/reveille/chronosd.pem', 'The certificate; CHRONOS_TLS_KEY is its key.'),
-        off('CHRONOS_TLS', 'terminated-in-front', 'Instead of a certificate, where a proxy has it.'),
-        off('CHRONOS_METRICS_TOKEN', randomSecret(), 'Lets scrapers on other hosts read /metrics.'),
+        off('CHRONOS_TLS', 'terminated-in-front', 'Instead of a certificate, behind a TLS proxy.'),
+        off('CHRONOS_METRICS_TOKEN', randomSecret(), 'Allows scrapers on other hosts to read /metrics.'),
       ],
     },
     {
-      title: 'router: starts machines and delivers turns.',
+      title: 'router: starts machines and delivers wakes.',
       entries: [
         { name: 'ROUTER_WAKE_TOKEN', value: wake, about: 'The same as CHRONOS_WAKE_TOKEN.' },
         secret('ROUTER_ADMIN_TOKEN', 'The bearer of the operator: machines and users.'),
-        { name: 'ROUTER_CHRONOS_URL', value: 'http://127.0.0.1:9096', about: 'Where chronosd takes turn reports.' },
-        off('ROUTER_HOST', '0.0.0.0', 'Where it listens; ROUTER_TLS_CERT or ROUTER_TLS goes with it.'),
+        { name: 'ROUTER_CHRONOS_URL', value: 'http://127.0.0.1:9096', about: 'chronosd, for turn reports.' },
+        off('ROUTER_HOST', '0.0.0.0', 'The address to listen on; it needs ROUTER_TLS_CERT or ROUTER_TLS.'),
         off(
           'ROUTER_PUBLIC_HOST',
           '0.0.0.0',
-          'Where users reach their agent; ROUTER_PUBLIC_TLS_CERT or ROUTER_PUBLIC_TLS goes with it.',
+          'The address for users; it needs ROUTER_PUBLIC_TLS_CERT or ROUTER_PUBLIC_TLS.',
         ),
-        off('ROUTER_CONSOLE', '1', 'Serves the console to users; the next setting is needed then.'),
+        off('ROUTER_CONSOLE', '1', 'Serves the console to users; it needs the next setting.'),
         off('ROUTER_CHRONOS_TOKEN', transport, 'The same as CHRONOS_TOKEN, for the console.'),
       ],
     },
     {
-      title: 'executor: makes the calls that cannot be undone, after an approval.',
+      title: 'executor: executes irreversible calls after an approval.',
       entries: [
         secret('EXECUTOR_TOKEN', 'The bearer of the operator, for the intents of every user.'),
-        secret('EXECUTOR_ADMIN_TOKEN', 'The bearer for the rosters of approvers and submitters.'),
-        off('EXECUTOR_HOST', '0.0.0.0', 'Where it listens; EXECUTOR_TLS_CERT or EXECUTOR_TLS goes with it.'),
-        off('EXECUTOR_CHRONOS_URL', 'http://127.0.0.1:9096', 'Where agents are woken that wait for an intent.'),
+        secret('EXECUTOR_ADMIN_TOKEN', 'The bearer of the operator, for approvers and submitters.'),
+        off('EXECUTOR_HOST', '0.0.0.0', 'The address to listen on; it needs EXECUTOR_TLS_CERT or EXECUTOR_TLS.'),
+        off('EXECUTOR_CHRONOS_URL', 'http://127.0.0.1:9096', 'chronosd, to wake agents that wait for an intent.'),
         off('EXECUTOR_CHRONOS_TOKEN', transport, 'The same as CHRONOS_TOKEN.'),
       ],
     },
   ];
 }
 
-/** YAML text in quotes: a secret or an address is never taken for a number, a comment or an anchor. */
+/** Quoted YAML: a secret or an address is never read as a number, comment or anchor. */
 const quoted = (value: string) => JSON.stringify(value);
 
 function textOf(sections: readonly Section[], now: string): string {
   const lines = [
-    `# Configuration of a Reveille fleet, made by "reveille init" at ${now}.`,
+    `# Configuration of a Reveille fleet, created by "reveille init" at ${now}.`,
     '# "reveille chronosd", "reveille router", "reveille executor" and the operator\'s commands read it from REVEILLE_HOME.',
-    '# A variable of the environment wins over this file. docs/settings.md describes every setting.',
-    '# This file holds secrets. Copy it to the hosts that run a daemon, with mode 0600, and to no agent.',
+    '# Environment variables have precedence over this file. All settings: reveille docs settings',
+    '# This file contains secrets. Copy it to the hosts of the daemons, with mode 0600, and to no agent.',
   ];
   for (const { title, entries } of sections) {
     lines.push('', `# --- ${title}`);
@@ -94,9 +98,9 @@ function textOf(sections: readonly Section[], now: string): string {
 }
 
 /**
- * Writes `config.yaml` of this home. The three daemons' own parsers read it first: what is written, they start with.
+ * Writes `config.yaml` of this home, after the parsers of all three daemons have accepted it.
  *
- * @throws ReveilleError `conflict` when there is one and `--force` is not given, `invalid_request` for a wrong address
+ * @throws ReveilleError `conflict` for an existing file without `--force`, `invalid_request` for a wrong address
  */
 export async function init(context: CliContext, { postgres, force = false }: InitFlags): Promise<void> {
   const { home, out, clock } = context;
@@ -119,21 +123,21 @@ export async function init(context: CliContext, { postgres, force = false }: Ini
   if (existsSync(home.secretsFile))
     throw new ReveilleError(
       'conflict',
-      `${home.path} is the home of a "reveille up", with secrets of its own; set REVEILLE_HOME to another folder for the fleet`,
+      `${home.path} is the home of a "reveille up" with its own secrets; set REVEILLE_HOME to another folder for the fleet`,
     );
   const text = textOf(sections, formatInstant(clock.now()));
   if (!force && existsSync(file))
     throw new ReveilleError(
       'conflict',
-      `${file} exists already and was left as it is; --force replaces it with new secrets, which every daemon and agent then needs`,
+      `${file} exists and was not changed; --force replaces it with new secrets, which all daemons and agents then need`,
     );
   if (force) replacePrivateFile(file, text);
   else writePrivateFile(file, text);
   const enroll = 'reveille agent enroll --from agents.jsonl --output agents';
   out.result({ file, settings: active.map(({ name }) => name) }, [
-    `Wrote ${file}, readable by you alone: ${active.length} settings, all secrets among them.`,
+    `Wrote ${file}, readable only by you: ${active.length} settings, secrets included.`,
     `  start   reveille chronosd, reveille router, reveille executor`,
     `  enrol   ${enroll}`,
-    `  look    ${shellWord(file)} has the rest as comments`,
+    `  more    ${shellWord(file)} has further settings as comments`,
   ]);
 }

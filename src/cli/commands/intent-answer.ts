@@ -1,6 +1,6 @@
 /**
- * `reveille intent approve` and `deny`. Nothing is approved that was not shown: the answer carries the digest of the
- * call on the screen, which is worked out here from that very call, and counts for no other.
+ * `reveille intent approve` and `deny`. Only a displayed call can be approved: the answer contains the digest of the
+ * call on the screen, computed here from that call.
  */
 
 import type { ExecutorClient, WaitingGate } from '../../executor/client.ts';
@@ -34,14 +34,14 @@ async function findGate(client: ExecutorClient, intentId: string, nodeId: string
   if (nodeId === undefined) {
     const [only, ...others] = gates;
     if (only !== undefined && others.length === 0) return only;
-    throw new UsageError(`several steps of this intent wait; name the one that you mean: ${names}`);
+    throw new UsageError(`several steps of this intent wait; name one of them: ${names}`);
   }
   const gate = gates.find(({ node_id }) => node_id === nodeId);
   if (gate) return gate;
-  throw new ReveilleError('not_found', `no step ${laidOpen(nodeId)} waits for an answer; waiting are: ${names}`);
+  throw new ReveilleError('not_found', `step ${laidOpen(nodeId)} does not wait for an answer; waiting steps: ${names}`);
 }
 
-/** Whether the digests on the command line, or the person at the terminal, say yes to this call and this question. */
+/** Whether the digests in the command line, or the user at the terminal, approve this call and this question. */
 async function isApproved(
   context: CliContext,
   { intentId, gate, shown }: { intentId: string; gate: WaitingGate; shown: Shown },
@@ -50,20 +50,17 @@ async function isApproved(
   const isAsked = flags.displayedSha256 === undefined && context.out.live && context.process.stdin.isTTY === true;
   if (!isAsked) for (const line of [...renderGate(intentId, gate, lookOf(context)), '']) context.out.line(line);
   if (flags.callSha256 !== undefined && flags.callSha256 !== shown.call)
-    throw new ReveilleError(
-      'conflict',
-      `--call-sha256 is that of another call than the one that waits (${shown.call})`,
-    );
+    throw new ReveilleError('conflict', `--call-sha256 does not match the waiting call (${shown.call})`);
   if (isAsked) return (await askPerson(context, intentId, gate)) === 'yes';
   if (flags.displayedSha256 !== undefined) {
     if (flags.displayedSha256 === shown.displayed) return true;
     throw new ReveilleError(
       'conflict',
-      `--displayed-sha256 is that of another question than the one that waits (${shown.displayed}); look at it again`,
+      `--displayed-sha256 does not match the waiting question (${shown.displayed}); read it again`,
     );
   }
   throw new UsageError(
-    'nobody can be asked here: look at the question with "reveille intent show", and give its digest with --displayed-sha256',
+    'no terminal to ask at: read the question with "reveille intent show", and give its digest with --displayed-sha256',
   );
 }
 
@@ -75,10 +72,10 @@ function checkFlags(flags: AnswerFlags): void {
   }
 }
 
-/** The digests of what was shown. */
+/** The digests of the displayed text. */
 type Shown = { readonly call: string; readonly displayed: string };
 
-/** The question that an answer is for. */
+/** The question of an answer. */
 async function questionOf(context: CliContext, flags: AnswerFlags, given: string, nodeId: string | undefined) {
   checkFlags(flags);
   const client = executorClient(context, flags.user);
@@ -112,12 +109,15 @@ export async function intentDeny(
   ];
   for (const [name, value, waits] of named) {
     if (value !== undefined && value !== waits)
-      throw new ReveilleError('conflict', `${name} is not that of what waits (${waits}); look at the question again`);
+      throw new ReveilleError(
+        'conflict',
+        `${name} does not match the waiting call (${waits}); read the question again`,
+      );
   }
   await say(context, client, { intentId, gate, approved: false, words: flags.answer });
 }
 
-/** Signs the answer with the key of whoever sits here, and sends it. */
+/** Signs the answer with the user's key and sends it. */
 async function say(
   context: CliContext,
   client: ExecutorClient,

@@ -1,4 +1,4 @@
-/** `reveille intent watch`: what happens to an intent, until it is over. */
+/** `reveille intent watch`: follows an intent until it is final. */
 
 import { followIntent, type Told, type WaitingGate } from '../../executor/client.ts';
 import { wait } from '../../kit/clock/clock.ts';
@@ -17,7 +17,7 @@ import { lookOf } from '../screens/look.ts';
 import type { Look } from '../screens/render.ts';
 import { findIntentId } from './intent.ts';
 
-/** Without a word from the executor it is asked this often. */
+/** Interval of queries without events. */
 const LOOK_MS = 2000;
 
 export async function intentWatch(context: CliContext, flags: { user?: string }, given: string): Promise<void> {
@@ -26,7 +26,7 @@ export async function intentWatch(context: CliContext, flags: { user?: string },
   const intentId = await findIntentId(client, given);
   const ended = new AbortController();
   let hint = new AbortController();
-  // The first look is a plain question, whose failure is told.
+  // The first query reports its failure.
   let view = await client.view(intentId);
   followIntent((signal) => client.openEvents(intentId, signal), {
     clock,
@@ -66,11 +66,11 @@ export async function intentWatch(context: CliContext, flags: { user?: string },
   if (view.value.status !== 'completed') context.process.exitCode = EXIT.failed;
 }
 
-/** An ending has its time on record; everything else is told when it is seen. */
+/** A final state has its recorded time; other events are shown when they are seen. */
 const timeOf = ({ ended_at }: IntentView, look: Look) =>
   wallTime(ended_at === undefined ? look.now : Date.parse(ended_at), look);
 
-/** An executor that is started anew is waited for: `undefined` while it does not answer. */
+/** Waits for an executor that restarts: `undefined` while it does not answer. */
 async function lookAgain<T>(look: () => Promise<T>): Promise<T | undefined> {
   try {
     return await look();
@@ -81,9 +81,9 @@ async function lookAgain<T>(look: () => Promise<T>): Promise<T | undefined> {
 }
 
 /**
- * Shows each question whole when it is asked, also one that was asked in another's place.
+ * Shows each question whole when it is asked, also one that replaces another.
  *
- * @param shown the digest of the last question that was shown about each step
+ * @param shown the digest of the last displayed question of each step
  */
 function tellGates(
   context: CliContext,
@@ -100,10 +100,8 @@ function tellGates(
     shown.set(node_id, displayed_sha256);
     if (before !== undefined) {
       const step = laidOpen(node_id);
-      out.line(
-        look.paint('yellow', `The question above about step ${step} does not count any more: it is asked anew.`),
-      );
-      out.line(look.paint('dim', `  it was ${before}; an answer to it is refused`));
+      out.line(look.paint('yellow', `The question above about step ${step} is no longer valid: it is asked again.`));
+      out.line(look.paint('dim', `  it was ${before}; an answer to it is rejected`));
     }
     for (const line of ['', ...renderGate(intentId, gate, look), '']) out.line(line);
   }

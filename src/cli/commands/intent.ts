@@ -1,7 +1,4 @@
-/**
- * `reveille intent submit`, `list`, `show`, `receipt`, `cancel` and `reconcile`, and how an intent is named on a
- * command line.
- */
+/** `reveille intent submit`, `list`, `show`, `receipt`, `cancel` and `reconcile`, and the ids of intents. */
 
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -24,16 +21,16 @@ import { errorLines, renderIntent, renderIntents, statusWords } from '../screens
 import { lookOf } from '../screens/look.ts';
 import { shortIds } from '../screens/render.ts';
 
-/** Shorter than the whole of a UUID, and long enough to mean something. */
+/** The shortest accepted beginning of a UUID. */
 const BEGINNING = /^[0-9a-f][0-9a-f-]{5,34}$/;
-/** Intents that are named when a beginning fits several. */
+/** Intents listed when a beginning is ambiguous. */
 const NAMED = 5;
 
 /**
- * Looks among the newest intents; an older one takes its whole id. What cannot be the beginning of a UUID is passed on
- * as it is: the executor may give its ids another form.
+ * Searches the newest intents; an older one needs its whole id. Text that is not the beginning of a UUID is passed on
+ * unchanged: the executor may use other ids.
  *
- * @throws ReveilleError `not_found` or `conflict` when no intent, or more than one, begins like that
+ * @throws ReveilleError `not_found` or `conflict` when no intent, or more than one, begins with it
  */
 export async function findIntentId(client: ExecutorClient, given: string): Promise<string> {
   const beginning = given.toLowerCase();
@@ -43,13 +40,13 @@ export async function findIntentId(client: ExecutorClient, given: string): Promi
   const found = ids.filter((id) => id.startsWith(beginning));
   const [only, ...others] = found;
   if (only === undefined) {
-    const message = `none of your newest ${LIST_LIMIT_MAX} intents has an id that begins with ${beginning}; "reveille intent list" shows yours`;
+    const message = `none of your newest ${LIST_LIMIT_MAX} intents begins with ${beginning}; list yours with: reveille intent list`;
     throw new ReveilleError('not_found', message);
   }
   if (others.length === 0) return only;
   const named = [...shortIds(found).values()].slice(0, NAMED).join(', ');
   const more = found.length > NAMED ? ', and others' : '';
-  throw new ReveilleError('conflict', `${beginning} could be any of ${named}${more}; give more of the id`);
+  throw new ReveilleError('conflict', `${beginning} matches ${named}${more}; give more of the id`);
 }
 
 export type SubmitFlags = { user?: string; jsonFile?: string; idempotencyKey?: string; conversation?: string };
@@ -59,14 +56,14 @@ function taskOf(prose: string | undefined, file: string | undefined): { prose: s
   if (file !== undefined && prose === undefined)
     return { intent: jsonFlag(`--json-file ${file}`, fileFlag('--json-file', file), '') };
   const example = 'reveille intent submit "Transfer 10 EUR to Ada"';
-  throw new UsageError(`give the task in words or with --json-file, one of the two; for example: ${example}`);
+  throw new UsageError(`give the intent as a sentence or with --json-file, not both; for example: ${example}`);
 }
 
-/** What can be told at once is waited for: that there is no model, that the plan is none. */
+/** Early failures are reported at once: a missing model, or an invalid plan. */
 const FIRST_LOOKS = 8;
 const BETWEEN_LOOKS_MS = 125;
 
-/** How it stands after a moment. It is handed over, whether or not that can be told. */
+/** The state after a moment; `undefined` when it cannot be read. The intent is submitted in either case. */
 async function firstLook({ clock }: CliContext, client: ExecutorClient, id: string): Promise<IntentView | undefined> {
   try {
     for (let looks = 1; ; looks++) {
@@ -84,15 +81,14 @@ export async function intentSubmit(context: CliContext, flags: SubmitFlags, pros
   const client = executorClient(context, flags.user);
   const intentId = await client.submit({
     ...taskOf(prose, flags.jsonFile),
-    // Made here, so that a task of which nobody knows whether it arrived can be handed over again without being carried
-    // out twice.
+    // Created here, so that a request without a response can be repeated without a second execution.
     idempotency_key: flags.idempotencyKey ?? randomUUID(),
     ...(flags.conversation === undefined ? {} : { conversation_id: flags.conversation }),
     origin: 'person',
   });
   const view = await firstLook(context, client, intentId);
   const behind = view?.queued_behind;
-  const waits = behind === undefined ? [] : [`  it waits until intent ${behind} is over`];
+  const waits = behind === undefined ? [] : [`  it waits for intent ${behind}`];
   const lines = [`Submitted ${intentId}`, ...waits, `  follow it with: reveille intent watch ${intentId}`];
   const told = { intent_id: intentId, ...(behind !== undefined && { queued_behind: behind }) };
   const error = view?.status === 'failed' ? view.error : undefined;
@@ -133,9 +129,7 @@ export async function intentShow(context: CliContext, flags: ShowFlags, given: s
   context.out.result(data, renderIntent(view, gates, lookOf(context), flags.full));
 }
 
-/**
- * The executor's public key, in its own word and not the receipt's; what stands for it where this machine may not ask.
- */
+/** The executor's public key, from the executor and not from the receipt; a placeholder when it cannot be read. */
 async function receiptKey(context: CliContext): Promise<string> {
   try {
     return (await executorAdmin(context).approvers()).executor;
@@ -153,23 +147,23 @@ export async function intentReceipt(context: CliContext, flags: ReceiptFlags, gi
   const receipt = await client.receipt(intentId);
   const count = intentReceiptSchema.safeParse(receipt.value()).data?.envelopes.length;
   if (count === undefined || sliceAt(receipt.text, ['envelopes']) === undefined)
-    throw new ReveilleError('unavailable', 'the executor answered with something that is no receipt', {
+    throw new ReveilleError('unavailable', 'the executor answered with an invalid receipt', {
       retryable: false,
     });
   const { output } = flags;
-  // Without a file, the receipt itself is the result, whoever reads it.
+  // Without a file, the receipt is the output.
   if (output === undefined) return context.out.result(receipt);
   try {
     writeFileSync(output, `${receipt.text}\n`, { flag: 'wx' });
   } catch (cause) {
     const isThere = (cause as NodeJS.ErrnoException).code === 'EEXIST';
-    if (isThere) throw new ReveilleError('conflict', `--output ${output} is there already; name a new file`, { cause });
+    if (isThere) throw new ReveilleError('conflict', `--output ${output} exists; name a new file`, { cause });
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new ReveilleError('unavailable', `--output ${output} cannot be written: ${why}`, { retryable: false, cause });
   }
   const lines = [
     `Wrote ${count} envelopes to ${output}`,
-    '  check it, here or on any machine, with:',
+    '  verify it on any computer with:',
     `  reveille receipt verify ${shellWord(output)} --key ${await receiptKey(context)}`,
   ];
   context.out.result({ intent_id: intentId, file: output, envelopes: count }, lines);

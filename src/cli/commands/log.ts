@@ -1,4 +1,4 @@
-/** `reveille log`: what the agent did: rings, replies, tasks and failures, newest last. */
+/** `reveille log`: fires, replies, intents and failures of the agent, newest last. */
 import { wait } from '../../kit/clock/clock.ts';
 import { localTime } from '../../kit/clock/local-time.ts';
 import { LIST_LIMIT_MAX } from '../../wire/alarm.ts';
@@ -18,13 +18,13 @@ export type LogFlags = { since?: string; follow?: boolean; agent?: string };
 const LOOK_EVERY_MS = 1000;
 const DEFAULT_SINCE = '24h';
 
-/** `--since` as epoch milliseconds: an instant, or how long ago. */
+/** `--since` as epoch milliseconds: an instant, or a duration before now. */
 function sinceOf(given: string, now: number): number {
   if (/^\d{4}-/.test(given)) return Date.parse(instantFlag('--since', given)!);
   return now - durationFlag('--since', given, 1)! * 1000;
 }
 
-/** The tasks at the executor that are news; none where it does not run, or takes no questions from here. */
+/** New intents at the executor; none when it does not run or rejects this client. */
 function tasks(context: CliContext, agent: string | undefined, since: number) {
   const told = new Set<string>();
   return async (): Promise<LogEntry[]> => {
@@ -55,7 +55,7 @@ export async function log(given: CliContext, flags: LogFlags): Promise<void> {
     for (const entry of entries) out.result(entry, renderEntry(entry, lookOf(context)));
   };
 
-  // From its first line on it may be told to end.
+  // Ctrl-C may come from the first line on.
   if (flags.follow) {
     for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => ended.abort());
     context.process.stdout.once('error', () => ended.abort());

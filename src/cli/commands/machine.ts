@@ -1,4 +1,4 @@
-/** `reveille machine …`: who is woken, within which budget, and what became of it. */
+/** `reveille machine …`: machines, their budgets and their turns. */
 
 import { localTime } from '../../kit/clock/local-time.ts';
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
@@ -24,7 +24,7 @@ import { lookOf } from '../screens/look.ts';
 import { facts, type Look } from '../screens/render.ts';
 import { existingMachine, isOwnNeo, putOwnNeo } from '../up/own-neo.ts';
 
-/** What there is to know about where a machine is, on one line. */
+/** Where a machine is, on one line. */
 export function whereIs({ provider, spec }: MachineView): string {
   const [[, where]] = descriptorOf(provider).facts(spec);
   return oneLine(where ?? '');
@@ -51,7 +51,7 @@ function renderMachine(machine: MachineView, look: Look): string[] {
   ];
 }
 
-/** Who has to know the machine's secret; a program that is run for each wake does not. */
+/** Who needs the machine's secret. A program that runs once per wake needs none. */
 function holderOf({ provider, spec, token }: MachinePutAnswer): string | undefined {
   if (provider !== 'command') return 'The daemon must expect this bearer token';
   if (token?.startsWith('whsec_')) return 'The receiver checks signatures with this secret';
@@ -72,7 +72,7 @@ export async function machinePut(context: CliContext, flags: PutFlags, given: st
   const look = lookOf(context);
   const lines = renderMachine(answer, look);
   if (before && before.state !== 'deleted' && isOwnNeo(before))
-    lines.push('', 'It takes the place of the local Neo; to go back: reveille machine put --provider neo');
+    lines.push('', 'It replaces the local Neo; to go back: reveille machine put --provider neo');
   const holder = holderOf(answer);
   if (answer.token !== undefined && holder !== undefined)
     lines.push('', `${holder}; it is not shown again:`, `  ${out.paint('bold', answer.token)}`);
@@ -103,7 +103,7 @@ export async function machineList(context: CliContext): Promise<void> {
   const rows = machines.map((machine) => [
     machine.user_id,
     machine.running === undefined ? machine.state : `${machine.state}, ${machine.running}`,
-    // An address or a command: that tells the provider, too.
+    // An address or a command identifies the provider.
     whereIs(machine),
   ]);
   const [heading, ...lines] = columns([['USER', 'STATE', 'WHERE'], ...rows], look.width);
@@ -136,13 +136,13 @@ function renderTurns({ turns, counts, next_cursor: more }: MachineTurnList, look
     turn.conversation_id,
     oneLine(outcomeOf(turn)),
   ]);
-  const [heading, ...lines] = columns([['ACCEPTED', 'STATUS', 'CONVERSATION', 'WHAT CAME OF IT'], ...rows], look.width);
+  const [heading, ...lines] = columns([['ACCEPTED', 'STATUS', 'CONVERSATION', 'OUTCOME'], ...rows], look.width);
   const summary = Object.entries(counts).map(([status, count]) => `${count} ${status}`);
   const older = more === undefined ? '' : '; older ones are not shown';
   return [look.paint('dim', heading!), ...lines, look.paint('dim', `${summary.join(', ')} in all${older}`)];
 }
 
-/** One turn with all its words. */
+/** One turn with its whole text. */
 function renderTurn(turn: MachineTurnView, look: Look): string[] {
   const at = (instant: string | undefined) =>
     instant === undefined ? undefined : localTime(Date.parse(instant), look);
@@ -188,13 +188,13 @@ export async function machineTurns(context: CliContext, flags: TurnFlags, given:
 
 export type SetBudgetFlags = BudgetFlags & { default?: boolean };
 
-/** The budget that applies to a machine, in words; nothing where there is none. */
+/** The budget of a machine as text; `undefined` without one. */
 export function budgetOfMachine({ budget, default_budget: standard }: MachineView): string | undefined {
   if (budget) return budgetWords(budget);
   return standard && `${budgetWords(standard)} (the router's setting for all)`;
 }
 
-/** Sets the budget as a whole; without flags, shows it. */
+/** Sets the whole budget; without flags, shows it. */
 export async function machineBudget(
   context: CliContext,
   flags: SetBudgetFlags,
@@ -202,7 +202,7 @@ export async function machineBudget(
 ): Promise<void> {
   const budget = budgetOf(flags);
   if (flags.default && budget !== undefined)
-    throw new UsageError('--default goes with no other flag of a budget; leave it or them out');
+    throw new UsageError('--default excludes all other budget flags; omit it or them');
   const router = routerClient(context);
   const userId = userOf(context, given);
   const wanted = flags.default ? null : budget;

@@ -1,6 +1,6 @@
 /**
- * `reveille memory`: what Neo remembers. These commands open Neo's file themselves, beside it when it runs: a Neo that
- * sleeps has no address, and one that was woken has a port that only the router knows.
+ * `reveille memory`: Neo's memories. These commands open Neo's database themselves, also while Neo runs: a stopped Neo
+ * has no address, and the port of a running one is known only to the router.
  */
 
 import { existsSync } from 'node:fs';
@@ -26,10 +26,10 @@ const LIST_LIMIT = 100;
 const LIST_MAX = 100_000;
 const PAGE = 500;
 const PREFIX = /^[0-9a-f][0-9a-f-]{5,}$/;
-/** Memories that are named when a prefix fits several. */
+/** Memories listed when a prefix is ambiguous. */
 const NAMED = 5;
 
-/** Runs with the file open; without a file `use` is not called, for looking must not make one. */
+/** Runs with the database open. Without a database `use` is not called, because reading must not create one. */
 async function withCortex<T>(
   { settings, clock }: CliContext,
   use: (cortex: Cortex) => Promise<T>,
@@ -44,7 +44,7 @@ async function withCortex<T>(
   }
 }
 
-/** A memory as programs read it. */
+/** A memory as JSON. */
 function recordOf(memory: StoredMemory) {
   return {
     id: memory.id,
@@ -97,7 +97,7 @@ export async function memoryList(context: CliContext, flags: MemoryListFlags): P
   else for (const line of render(memories, total, lookOf(context))) out.line(line);
 }
 
-/** The memory that a word of the command line means. */
+/** The memory with an id in the command line. */
 function findOne(cortex: Cortex, given: string): StoredMemory {
   const prefix = given.toLowerCase();
   if (!PREFIX.test(prefix)) {
@@ -106,20 +106,20 @@ function findOne(cortex: Cortex, given: string): StoredMemory {
   }
   const [only, ...others] = cortex.startingWith(prefix, NAMED + 1);
   if (!only) {
-    const remedy = '"reveille memory list" shows those there are';
-    throw new ReveilleError('not_found', `there is no memory whose id begins with ${prefix}; ${remedy}`);
+    const remedy = 'list ids with: reveille memory list';
+    throw new ReveilleError('not_found', `no memory has an id that begins with ${prefix}; ${remedy}`);
   }
   if (others.length === 0) return only;
   const ids = shortIds([only, ...others].map(({ id }) => id));
   const named = [only, ...others].slice(0, NAMED).map(({ id, text }) => `${ids.get(id)} (${fit(oneLine(text), 30)})`);
-  throw new ReveilleError('conflict', `${prefix} could be any of ${named.join(', ')}; give more of the id`);
+  throw new ReveilleError('conflict', `${prefix} matches ${named.join(', ')}; give more of the id`);
 }
 
 export async function memoryForget(context: CliContext, flags: ForgetFlags, given: string | undefined): Promise<void> {
-  if ((given === undefined) === !flags.all) throw new UsageError('give the id of a memory, or --all, and not both');
+  if ((given === undefined) === !flags.all) throw new UsageError('give the id of a memory or --all, not both');
   if (flags.all && !flags.yes)
     throw new UsageError(
-      '--all forgets everything for good; add --yes, and "reveille memory export" first to keep a copy',
+      '--all deletes all memories permanently; add --yes, and run "reveille memory export" first to keep a copy',
     );
   const { out } = context;
   const forgotten = await withCortex(context, async (cortex) => {

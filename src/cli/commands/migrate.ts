@@ -1,4 +1,4 @@
-/** `reveille migrate`: the alarms of a SQLite installation move into PostgreSQL. */
+/** `reveille migrate`: moves the alarms of a SQLite installation to PostgreSQL. */
 import { join } from 'node:path';
 import { parseChronosConfig } from '../../chronos/config.ts';
 import { withoutPassword } from '../../chronos/store/postgres/address.ts';
@@ -24,20 +24,20 @@ export type MigrateFlags = { to?: string; from?: string; dryRun?: boolean; aband
 function checkFlags({ to, dryRun, abandon: givenUp, discard }: MigrateFlags): void {
   if (to !== undefined && !/^postgres(?:ql)?:\/\//.test(to))
     throw new UsageError('--to must begin with postgres:// or postgresql://');
-  if (dryRun && givenUp) throw new UsageError('--dry-run goes only with a move; leave it out with --abandon');
-  if (discard && !givenUp) throw new UsageError('--discard goes only with --abandon');
+  if (dryRun && givenUp) throw new UsageError('--dry-run is for a move; omit it with --abandon');
+  if (discard && !givenUp) throw new UsageError('--discard needs --abandon');
 }
 
-/** Where the alarms are and where they go, by the flags and the settings of chronosd. */
+/** Source and destination of the alarms, from the flags and chronosd's settings. */
 function placesOf({ settings }: CliContext, flags: MigrateFlags): { from: string; to: string | undefined } {
   const named = flags.to === undefined ? {} : { CHRONOS_POSTGRES_URI: flags.to };
-  // Its secrets, its address and whom it lets in are chronosd's own affair.
+  // chronosd checks its secrets, address and enrollment mode.
   const own = { CHRONOS_DEV: '1', CHRONOS_HOST: undefined, CHRONOS_ENROLLMENT: 'required' };
   const config = parseChronosConfig({ ...settings, ...named, ...own });
   return { from: flags.from ?? join(config.CHRONOS_DATA_DIR, 'chronos.db'), to: config.CHRONOS_POSTGRES_URI };
 }
 
-/** What is to be set, unless `config.yaml` names the database already. */
+/** The line to add, unless `config.yaml` names the database already. */
 function nextOf({ environment, settings, home }: CliContext, flags: MigrateFlags, uri: string): Next {
   const { configFile } = home;
   const enrollmentSaid = Boolean(settings.CHRONOS_ENROLLMENT);
@@ -84,7 +84,7 @@ async function moveAlarms(context: CliContext, flags: MigrateFlags, from: string
   const first = worst.difference === undefined ? '' : `, first at ${worst.difference}`;
   throw new ReveilleError(
     'conflict',
-    `the copy in ${result.to} is not what ${result.from} holds (${worst.table}${first}), so neither is opened; somebody changed one of them meanwhile: give this move up with "reveille migrate --abandon" and begin anew`,
+    `the copy in ${result.to} differs from ${result.from} (${worst.table}${first}), so neither is opened. One of them was changed during the move: cancel it with "reveille migrate --abandon" and start again`,
   );
 }
 

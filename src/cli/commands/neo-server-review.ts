@@ -1,7 +1,4 @@
-/**
- * Looking at the tools of an MCP server with a person: what each says of itself, what is proposed, and the person's
- * word.
- */
+/** Reviews the tools of an MCP server with the user: descriptions, proposed classes, and the user's decision. */
 import { createInterface } from 'node:readline/promises';
 import { printable } from '../../kit/text/hidden-characters.ts';
 import { visible } from '../../kit/text/visible.ts';
@@ -16,8 +13,8 @@ import { UsageError } from '../flags/usage-error.ts';
 import { wrap } from '../screens/columns.ts';
 
 /**
- * `read`: the agent calls it, it only looks. `natural`: the agent calls it. `escalate`: only the executor does, after
- * asking.
+ * `read`: the agent may call it, and it only reads. `natural`: the agent may call it. `escalate`: only the executor
+ * calls it, after the policy allows it.
  */
 export type ClassWord = 'read' | 'natural' | 'escalate';
 
@@ -33,19 +30,19 @@ export type ReviewedTool = {
   readonly name: string;
   /**
    * - `new`: the manifest does not name it, or gives it no class
-   * - `changed`: it is not what was agreed on, or first seen
-   * - `unpinned`: the manifest has its class, and a change would only be warned of
+   * - `changed`: it differs from the accepted or first seen definition
+   * - `unpinned`: the manifest has its class; a change would only cause a warning
    * - `same`, `gone`
    */
   readonly state: 'new' | 'changed' | 'unpinned' | 'same' | 'gone';
-  /** What the manifest says of it now. */
+  /** The entry of the manifest. */
   readonly word: ClassWord | undefined;
   readonly proposal: Proposal | undefined;
   readonly definition: ToolDefinition | undefined;
   readonly before: SeenTool | undefined;
 };
 
-/** The tools of one server, as they are and as they were. */
+/** The tools of one server, now and before. */
 export function reviewOf(
   live: readonly ToolDefinition[],
   declared: ReadonlyMap<string, DeclaredTool> | undefined,
@@ -79,7 +76,7 @@ export function reviewOf(
   ];
 }
 
-/** What the manifest says, as far as it says it by itself. */
+/** The existing entry of the manifest. */
 function wordOf(said: DeclaredTool): ClassWord | undefined {
   if (said.surface === 'escalate') return 'escalate';
   if (classify(said).surface === 'escalate') return undefined;
@@ -88,7 +85,7 @@ function wordOf(said: DeclaredTool): ClassWord | undefined {
 
 export const needsWord = ({ state }: ReviewedTool) => state === 'new' || state === 'changed';
 
-/** What the manifest is to say. */
+/** The new entry of the manifest. */
 export function asManifestTool(name: string, word: ClassWord): ManifestTool {
   if (word === 'escalate') return { name, surface: 'escalate' };
   return { name, ...(word === 'read' && { side_effect_class: 'read' }), surface: 'natural' };
@@ -97,7 +94,7 @@ export function asManifestTool(name: string, word: ClassWord): ManifestTool {
 const LONGEST_DESCRIPTION = 2000;
 const MOST_SCHEMA_LINES = 400;
 
-/** A text of a server's between our own lines: nothing in it can pass for one of them. */
+/** Text of a server between our lines: it cannot imitate one of them. */
 function quoted(text: string, width: number): string[] {
   const shown = text.length > LONGEST_DESCRIPTION ? `${text.slice(0, LONGEST_DESCRIPTION)}…` : text;
   const lines = visible(shown.toWellFormed())
@@ -118,11 +115,11 @@ function schemaLines({ description, inputSchema, outputSchema, annotations }: To
 }
 
 const STATES = {
-  new: 'not classed yet',
-  changed: 'CHANGED since it was agreed on or first seen',
-  unpinned: 'classed, not pinned',
+  new: 'no class yet',
+  changed: 'CHANGED since it was accepted or first seen',
+  unpinned: 'has a class, is not pinned',
   same: 'as agreed',
-  gone: 'gone: the server does not have it any more',
+  gone: 'removed: the server no longer has it',
 } as const;
 
 export function renderTool(alias: string, tool: ReviewedTool, { out }: CliContext): string[] {
@@ -132,12 +129,14 @@ export function renderTool(alias: string, tool: ReviewedTool, { out }: CliContex
   ];
   if (definition === undefined || !needsWord(tool)) return lines;
   const { description = '', annotations = {} } = definition;
-  lines.push('  what its server says of it:', ...quoted(description === '' ? '(nothing)' : description, out.columns));
+  lines.push('  description by its server:', ...quoted(description === '' ? '(none)' : description, out.columns));
   const hints = Object.entries(annotations).map(([hint, value]) => `${hint} ${JSON.stringify(value)}`);
-  if (hints.length > 0) lines.push('  its hints, which nobody vouches for:', ...quoted(hints.join(', '), out.columns));
+  if (hints.length > 0) lines.push('  unverified hints:', ...quoted(hints.join(', '), out.columns));
   if (state === 'changed') {
     lines.push(
-      before ? `  another ${changedParts(before, definition)}; it was:` : '  only the digest of what it was is known',
+      before
+        ? `  different ${changedParts(before, definition)}; before:`
+        : '  only the digest of the earlier one is known',
     );
     if (before?.definition) lines.push(...quoted(before.definition.description || '(nothing)', out.columns));
   }
@@ -149,22 +148,22 @@ const LETTERS: Readonly<Record<string, ClassWord>> = { r: 'read', n: 'natural', 
 
 export type Ask = (question: string) => Promise<string>;
 
-/** @returns `undefined` where nobody can be asked */
+/** @returns `undefined` without a terminal */
 export function personAt(context: CliContext): { ask: Ask; close(): void } | undefined {
   if (!context.out.live || context.process.stdin.isTTY !== true) return undefined;
   const reader = createInterface({ input: context.process.stdin, output: context.process.stdout });
   const gone = new AbortController();
   reader.once('close', () => gone.abort());
   return {
-    // Whoever hangs up has said nothing.
+    // At the end of the input there is no answer.
     ask: (question) => reader.question(question, { signal: gone.signal }).catch(() => 'q'),
     close: () => reader.close(),
   };
 }
 
 /**
- * The person's word for each tool that needs one; `undefined` when they leave. What was changed is never taken over by
- * Enter alone.
+ * The user's decision for each tool that needs one; `undefined` when the user leaves. Enter alone never accepts a changed
+ * tool.
  */
 export async function askForWords(
   context: CliContext,
@@ -200,14 +199,14 @@ const listed = (given: readonly string[] = []) =>
 export const isScripted = ({ read, natural, escalate, yesReads, accept }: ReviewFlags) =>
   yesReads === true || accept === true || [read, natural, escalate].some((list) => list !== undefined);
 
-/** The words that the flags give; tools that they leave out have none. */
+/** The decisions in the flags. */
 export function wordsOfFlags(flags: ReviewFlags, tools: readonly ReviewedTool[]): Map<string, ClassWord> {
   const words = new Map<string, ClassWord>();
   for (const word of ['read', 'natural', 'escalate'] as const) {
     for (const name of listed(flags[word])) {
       if (!tools.some((tool) => tool.name === name && tool.definition))
         throw new UsageError(`--${word} names ${JSON.stringify(name)}, which the server does not have`);
-      if (words.has(name)) throw new UsageError(`${JSON.stringify(name)} is given two classes`);
+      if (words.has(name)) throw new UsageError(`${JSON.stringify(name)} has two classes; give one`);
       words.set(name, word);
     }
   }

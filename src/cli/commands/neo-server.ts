@@ -1,6 +1,4 @@
-/**
- * `reveille neo server add`, `review` and `remove`: the MCP servers of Neo's manifest, each tool with a person's word.
- */
+/** `reveille neo server add`, `review` and `remove`: the MCP servers of Neo's manifest and the class of each tool. */
 import { statSync } from 'node:fs';
 import { extname, resolve } from 'node:path';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
@@ -36,7 +34,7 @@ import {
 
 export type ServerAddFlags = ReviewFlags & { url?: string; env?: readonly string[]; header?: readonly string[] };
 
-/** What a server has, and what was agreed on about it. */
+/** The tools of a server, and the accepted definitions. */
 type Look = {
   readonly alias: string;
   readonly live: readonly ToolDefinition[];
@@ -44,15 +42,15 @@ type Look = {
 };
 
 /**
- * Starts servers of a manifest's text, and looks at their tools.
+ * Starts the servers of a manifest and reads their tools.
  *
- * @returns also why those did not start that did not, and whether all of them are merely off: they lack what turns them on
+ * @returns also why some did not start, and whether all of those are merely disabled
  */
 async function lookAt(context: CliContext, manifest: NeoManifest, text: string, aliases: ReadonlySet<string>) {
   context.out.progress('Starting…');
   return asFile(manifest, text, async (draft) => {
     const options = await toolOptions(context, draft);
-    // Read before the start: the pool writes down what it sees of a server for the first time.
+    // Read before the start: the pool records a new server's tools.
     const seen = new SeenTools(options.dataDir, options.log);
     const before = new Map([...aliases].map((alias) => [alias, seen.of(alias)]));
     const { pool } = await startHost(
@@ -79,7 +77,7 @@ async function lookAt(context: CliContext, manifest: NeoManifest, text: string, 
   });
 }
 
-/** What is to be written about a server, once there is a word for each of its tools. */
+/** The changes for a server, once each tool has a decision. */
 function settled({ alias, live, tools }: Look, words: ReadonlyMap<string, ClassWord>, text: string, lock: ToolLock) {
   const said = tools.flatMap((tool) => {
     const word = words.get(tool.name) ?? tool.word;
@@ -104,7 +102,7 @@ const viewOf = (words: ReadonlyMap<string, ClassWord>) => (tool: ReviewedTool) =
 });
 
 const REMEDY =
-  'say it with --read, --natural or --escalate and the names, take the proposals for new tools with --yes-reads, agree to changed ones with --accept, or run the command on a terminal';
+  'decide with --read, --natural or --escalate and the names, accept proposed reads with --yes-reads, accept changed tools with --accept, or run the command on a terminal';
 
 type Reviewed = {
   manifest: NeoManifest;
@@ -114,7 +112,7 @@ type Reviewed = {
   seen: SeenTools;
 };
 
-/** Takes the person's word on what was looked at, and writes it. */
+/** Asks for the user's decisions and writes them. */
 async function decide(context: CliContext, flags: ReviewFlags, { manifest, text, looks, problems, seen }: Reviewed) {
   const { out } = context;
   const scripted = isScripted(flags);
@@ -145,10 +143,10 @@ async function decide(context: CliContext, flags: ReviewFlags, { manifest, text,
     });
     const isUnsaid = left.length > 0 || (!isSame && !person && !scripted);
     if (isSame || isUnsaid) {
-      out.result(report(false), isSame ? [...lines, 'Nothing has changed.'] : lines);
+      out.result(report(false), isSame ? [...lines, 'No changes.'] : lines);
       if (!isUnsaid) return;
       const what =
-        left.length > 0 ? `no word was given for ${left.map(oneLine).join(', ')}` : 'nobody has agreed to this yet';
+        left.length > 0 ? `no decision for ${left.map(oneLine).join(', ')}` : 'the tools are not accepted yet';
       throw new ReveilleError('conflict', `nothing was written: ${what}; ${REMEDY}`, { retryable: false });
     }
     const diff = changedLines(manifest.text, next.text).map(oneLine);
@@ -157,13 +155,13 @@ async function decide(context: CliContext, flags: ReviewFlags, { manifest, text,
     const backup = await saveManifest(context, manifest, next.text, next.lock, known);
     for (const { alias, live } of looks) seen.agree(alias, live);
     const where = manifest.isShipped
-      ? ', a copy of the one that ships, which is used from now on'
+      ? ', a copy of the built-in one, which is used from now on'
       : backup
-        ? `; what it was is in ${backup}`
+        ? `; backup: ${backup}`
         : '';
     out.result(report(true, backup), [
       ...(person ? [] : [...lines, '', ...diff]),
-      `Written to ${manifest.path}${where}. Each tool is pinned as it is now. Neo takes it up when it starts the next time.`,
+      `Written to ${manifest.path}${where}. Each tool is pinned. Neo applies it at its next start.`,
     ]);
   } finally {
     person?.close();
@@ -172,23 +170,22 @@ async function decide(context: CliContext, flags: ReviewFlags, { manifest, text,
 
 async function confirmed({ out }: CliContext, { path }: NeoManifest, diff: readonly string[], ask: Ask): Promise<void> {
   for (const line of ['', ...diff, '']) out.line(line);
-  if ((await ask(`Write this to ${path}, and pin the tools as they are? Type yes: `)).trim().toLowerCase() === 'yes')
-    return;
+  if ((await ask(`Write this to ${path} and pin the tools? Type yes: `)).trim().toLowerCase() === 'yes') return;
   throw new ReveilleError('forbidden', 'nothing was written');
 }
 
 const aliasesOf = ({ text }: NeoManifest) =>
   (JSON.parse(text) as { servers: ManifestServer[] }).servers.map(({ alias }) => alias);
 
-/** A word as `command` of a manifest takes it. */
+/** A word for `command` of a manifest. */
 function commandWord(word: string): string {
   const program = word.includes('/') ? resolve(word) : word;
   return /[\s"'\\]/.test(program) ? `"${program.replace(/["\\]/g, '\\$&')}"` : program;
 }
 
 /**
- * A word after the program, as the server will be given it: Neo starts servers in a folder of its own, so a file that
- * is named from here is written with its whole path. A word without an extension may be the name of a package.
+ * A word after the program, in the form for the server. Neo starts servers in a folder of its own, so a file in the
+ * current folder needs its whole path. A word without an extension may be the name of a package.
  */
 function argumentWord(word: string): string {
   const looksLikeFile = extname(word) !== '' || /^\.{1,2}\//.test(word);
@@ -226,7 +223,7 @@ function serverOf(alias: string, command: readonly string[], flags: ServerAddFla
         };
   if (program === undefined ? env : headers)
     throw new UsageError(
-      program === undefined ? '--env is for a server that runs as a command' : '--header is for a server with --url',
+      program === undefined ? '--env is for a server with a command' : '--header is for a server with --url',
     );
   return parseOrThrow(manifestServerSchema, { alias, ...link });
 }
@@ -238,7 +235,7 @@ export async function serverAdd(context: CliContext, flags: ServerAddFlags, word
   if (aliasesOf(manifest).includes(alias))
     throw new ReveilleError(
       'conflict',
-      `the manifest ${manifest.path} has a server "${alias}" already; see: reveille neo server review ${alias}`,
+      `the manifest ${manifest.path} already has a server "${alias}"; see: reveille neo server review ${alias}`,
     );
   const text = withServer(manifest.text, server);
   const found = await lookAt(context, manifest, text, new Set([alias]));
@@ -254,8 +251,8 @@ export async function serverReview(context: CliContext, flags: ReviewFlags, alia
   const { text } = manifest;
   const found = await lookAt(context, manifest, text, new Set(alias === undefined ? all : [alias]));
   await decide(context, flags, { manifest, text, ...found });
-  for (const problem of found.problems) context.out.remark(`Not looked at: ${oneLine(problem)}`);
-  // What nobody has turned on is no failure, unless it was asked for by its name.
+  for (const problem of found.problems) context.out.remark(`Not checked: ${oneLine(problem)}`);
+  // A disabled server is a failure only when it was named.
   if (found.problems.length > 0 && (alias !== undefined || !found.isOff)) context.process.exitCode = EXIT.failed;
 }
 
@@ -273,9 +270,9 @@ export async function serverRemove(context: CliContext, alias: string): Promise<
   const text = withoutServer(manifest.text, alias);
   const { [alias]: _, ...servers } = manifest.lock.servers;
   const backup = await saveManifest(context, manifest, text, { lock_version: 1, servers });
-  const what = backup === undefined ? '' : ` What it was is in ${backup}.`;
+  const what = backup === undefined ? '' : ` Backup: ${backup}.`;
   context.out.result({ manifest: manifest.path, removed: alias, backup }, [
     ...changedLines(manifest.text, text).map(oneLine),
-    `Removed "${alias}" from ${manifest.path}.${what} Neo runs without it when it starts the next time.`,
+    `Removed "${alias}" from ${manifest.path}.${what} Neo applies it at its next start.`,
   ]);
 }

@@ -1,4 +1,4 @@
-/** `reveille notify`: where a person is told of what, and `reveille notifier`, which tells. */
+/** `reveille notify`: notification channels, and `reveille notifier`, which sends notifications. */
 import { createExecutorClient } from '../../executor/client.ts';
 import { shortTime } from '../../kit/clock/local-time.ts';
 import { machineZone } from '../../kit/clock/machine-zone.ts';
@@ -42,7 +42,7 @@ export type NotifyAddFlags = {
 };
 export type NotifyUserFlags = { user?: string };
 
-/** Which flags make the specification of which channel. */
+/** The flags of each kind of channel. */
 const FLAGS_OF = {
   ntfy: ['server', 'topic', 'token', 'tokenFile', 'allowPrivate'],
   webhook: ['url', 'secret', 'allowPrivate'],
@@ -71,7 +71,7 @@ function toldOf(about: string | undefined): readonly ToldKind[] | undefined {
 function subscriptionOf(file: string | undefined): object {
   if (file === undefined)
     throw new UsageError(
-      '--subscription-file is missing: what PushSubscription.toJSON() gave in the browser, in a file',
+      '--subscription-file is missing: a file with the JSON of PushSubscription.toJSON() in the browser',
     );
   try {
     const read: unknown = JSON.parse(fileFlag('--subscription-file', file));
@@ -79,23 +79,25 @@ function subscriptionOf(file: string | undefined): object {
   } catch (error) {
     if (error instanceof UsageError) throw error;
   }
-  throw new UsageError(`--subscription-file ${file} must hold a JSON object, as PushSubscription.toJSON() gives it`);
+  throw new UsageError(
+    `--subscription-file ${file} must contain a JSON object, as PushSubscription.toJSON() returns it`,
+  );
 }
 
 function tokenOf({ token, tokenFile }: NotifyAddFlags): string | undefined {
   if (token !== undefined && tokenFile !== undefined)
-    throw new UsageError('--token and --token-file say the same thing; give one of them');
+    throw new UsageError('--token and --token-file exclude each other; give one of them');
   return tokenFile === undefined ? token : fileFlag('--token-file', tokenFile).trim();
 }
 
-/** What a command line says about a channel; what is missing or wrong is for its schema to say. */
+/** The channel in a command line; its schema checks the values. */
 function specOf(kind: ChannelName, flags: NotifyAddFlags, words: readonly string[]): object {
   const foreign = Object.values(FLAGS_OF)
     .flat()
     .find((name) => flags[name] !== undefined && !(FLAGS_OF[kind] as readonly string[]).includes(name));
-  if (foreign !== undefined) throw new UsageError(`${flagName(foreign)} does not go with ${kind}`);
+  if (foreign !== undefined) throw new UsageError(`${flagName(foreign)} is not a flag of ${kind}; omit it`);
   if (kind !== 'command' && words.length > 0)
-    throw new UsageError(`${kind} takes no further words (got ${showValue(words[0]!)})`);
+    throw new UsageError(`${kind} takes no arguments (got ${showValue(words[0]!)})`);
   const isPrivate = flags.allowPrivate ? { allow_private: true } : {};
   if (kind === 'command') {
     if (words.length === 0)
@@ -104,17 +106,19 @@ function specOf(kind: ChannelName, flags: NotifyAddFlags, words: readonly string
   }
   if (kind === 'webpush') return { ...subscriptionOf(flags.subscriptionFile), ...isPrivate };
   if (kind === 'webhook') {
-    if (flags.url === undefined) throw new UsageError('--url is missing: the address that is posted to');
+    if (flags.url === undefined) throw new UsageError('--url is missing: the address of the receiver');
     return { url: flags.url, secret: flags.secret ?? signingSecret(), ...isPrivate };
   }
   if (kind === 'desktop') return {};
   if (flags.topic === undefined)
-    throw new UsageError('--topic is missing: the topic that your phone is subscribed to; who knows it can read it');
+    throw new UsageError(
+      '--topic is missing: the topic that your phone subscribes to; anyone who knows it can read it',
+    );
   const [{ server, topic }, token] = [flags, tokenOf(flags)];
   return { ...(server && { server }), topic, ...(token && { token }), ...isPrivate };
 }
 
-/** Opens the desk for one command. */
+/** Opens the channel store for one command. */
 async function atDesk<T>(context: CliContext, work: (desk: NotifyDesk) => T | Promise<T>): Promise<T> {
   const desk = new NotifyDesk({ dir: parseNotifyConfig(context.settings).dataDir, clock: context.clock });
   try {
@@ -124,7 +128,7 @@ async function atDesk<T>(context: CliContext, work: (desk: NotifyDesk) => T | Pr
   }
 }
 
-/** What a list shows in JSON. */
+/** A channel as JSON. */
 const inJson = ({ lastToldAt, ...view }: ChannelView) => ({
   ...view,
   ...(lastToldAt === undefined ? {} : { last_told_at: new Date(lastToldAt).toISOString() }),
@@ -142,13 +146,15 @@ export async function notifyAdd(
   const spec = specOf(kind, flags, words);
   const zone = flags.zone ?? (flags.quiet === undefined ? undefined : machineZone(context.environment.TZ));
   const quiet = quietOf({ ...flags, ...(zone === undefined ? {} : { zone }) });
-  if (flags.quietAll && quiet === undefined) throw new UsageError('--quiet-all goes only with --quiet');
+  if (flags.quietAll && quiet === undefined) throw new UsageError('--quiet-all needs --quiet');
   const wish = { user: userOf(context, flags.user), kind, name: flags.name, spec, told, quiet };
   const view = await atDesk(context, (desk) => desk.add({ ...wish, quietAll: flags.quietAll === true }));
   const made = kind === 'webhook' && flags.secret === undefined ? (spec as { secret: string }).secret : undefined;
   context.out.result({ ...inJson(view), ...(made === undefined ? {} : { secret: made }) }, [
-    `${oneLine(view.name)} is told of ${view.told.join(', ')} at ${oneLine(view.place)}${quietWords(view)}`,
-    ...(made === undefined ? [] : [`Its receiver checks with this secret, which is not shown again: ${made}`]),
+    `${oneLine(view.name)} gets notifications about ${view.told.join(', ')} at ${oneLine(view.place)}${quietWords(view)}`,
+    ...(made === undefined
+      ? []
+      : [`Its receiver checks signatures with this secret, which is not shown again: ${made}`]),
     `Try it: reveille notify test ${oneLine(view.name)}`,
   ]);
 }
@@ -162,7 +168,7 @@ export async function notifyList(context: CliContext, flags: NotifyUserFlags): P
     return;
   }
   if (views.length === 0)
-    return out.line('Nobody is told of anything. Tell your phone: reveille notify add ntfy --topic <topic>');
+    return out.line('No notification channels. Add your phone with: reveille notify add ntfy --topic <topic>');
   const look = lookOf(context);
   const rows = views.map((view) => [
     ...[oneLine(view.name), view.kind, oneLine(view.place), view.told.join(',')],
@@ -181,17 +187,17 @@ export async function notifyTest(context: CliContext, flags: NotifyUserFlags, na
   const { channel, why } = await atDesk(context, (desk) => desk.test(user, name, tools));
   if (why !== undefined)
     throw new ReveilleError('unavailable', `the test message to ${oneLine(channel.name)} failed: ${why}`);
-  context.out.result({ name: channel.name, told: true }, `${oneLine(channel.name)} took it; look whether you see it`);
+  context.out.result({ name: channel.name, told: true }, `${oneLine(channel.name)} accepted it; check that it arrived`);
 }
 
 export async function notifyRemove(context: CliContext, flags: NotifyUserFlags, name: string): Promise<void> {
   const user = userOf(context, flags.user);
   const { channel, lost } = await atDesk(context, (desk) => desk.remove(user, name));
-  const words = lost === 0 ? '' : `; ${lost} that ${lost === 1 ? 'was' : 'were'} on the way to it will not be told`;
-  context.out.result({ name: channel.name, removed: true, lost }, `${oneLine(channel.name)} is told no more${words}`);
+  const words = lost === 0 ? '' : `; ${lost} pending ${lost === 1 ? 'notification is' : 'notifications are'} dropped`;
+  context.out.result({ name: channel.name, removed: true, lost }, `Removed ${oneLine(channel.name)}${words}`);
 }
 
-/** Tells in a process of its own, with the rights of this machine's user. */
+/** Sends notifications in a process of its own, with the rights of this installation's user. */
 export async function notifier(context: CliContext): Promise<void> {
   const { settings, clock, out, environment } = context;
   const { dataDir, consoleUrl } = parseNotifyConfig(settings);
@@ -206,8 +212,11 @@ export async function notifier(context: CliContext): Promise<void> {
     tasks: hasExecutor ? createExecutorClient({ ...place, userId: user }) : undefined,
     zone: machineZone(environment.TZ) ?? 'UTC',
   });
-  const asked = hasExecutor ? '' : '; no executor is known (NEO_EXECUTOR_TOKEN), so nothing is said about approvals';
-  out.result({ system: 'notifier', user, pid: process.pid }, `${user} is told of what happens${asked}; Ctrl-C ends it`);
+  const asked = hasExecutor ? '' : '; without approvals, because no executor is known (set NEO_EXECUTOR_TOKEN)';
+  out.result(
+    { system: 'notifier', user, pid: process.pid },
+    `Sending notifications for ${user}${asked}; Ctrl-C ends it`,
+  );
   const stop = async () => {
     await running.close();
     store.close();

@@ -1,4 +1,4 @@
-/** `reveille open`: the console of the running `reveille up`, or of a router elsewhere, by an address that works once. */
+/** `reveille open`: opens the console of this installation, or of another router, with a one-time address. */
 import { spawn } from 'node:child_process';
 import { makeCode } from '../../console/sessions.ts';
 import { machineZone } from '../../kit/clock/machine-zone.ts';
@@ -12,7 +12,7 @@ import { readRun } from '../home/home.ts';
 
 const CALL_MS = 15_000;
 
-/** What opens an address in the person's browser. */
+/** Programs that open an address in the user's browser. */
 const OPENERS: Partial<Record<NodeJS.Platform, readonly [program: string, ...words: string[]]>> = {
   darwin: ['open'],
   win32: ['cmd', '/c', 'start', ''],
@@ -24,11 +24,11 @@ export function consoleAddress(publicUrl: string, secret: string, user: string, 
   return `${publicUrl}/open?code=${makeCode(secret, user, now)}`;
 }
 
-/** An address at a router elsewhere, by a code that it gives for the person's token. */
+/** An address of another router, with a code that it creates for the user's token. */
 async function addressAt(context: CliContext, given: string | undefined): Promise<string> {
   const { home, clock, settings } = context;
   const place = findPerson(given === undefined ? context : { home, settings: { ...settings, REVEILLE_URL: given } });
-  const daemon = { name: 'the router', url: place.url, remedy: 'is the address right?', tokenName: 'REVEILLE_TOKEN' };
+  const daemon = { name: 'the router', url: place.url, remedy: 'check the address', tokenName: 'REVEILLE_TOKEN' };
   const { address, call, read } = createCaller({ ...daemon, token: place.token });
   const zone = machineZone(settings.TZ);
   const asked = callOf(CONSOLE_CODE, {}, { body: { ...(zone !== undefined && { zone }) } });
@@ -52,7 +52,7 @@ function ownAddress(context: CliContext): string {
   );
 }
 
-/** @returns whether a program took it */
+/** @returns whether a program opened it */
 function show(address: string): Promise<boolean> {
   const opener = OPENERS[process.platform];
   if (!opener) return Promise.resolve(false);
@@ -78,6 +78,6 @@ export async function open(context: CliContext, { print = false, url }: OpenFlag
   const isShown = await show(address);
   const lines = isShown
     ? ['The console opens in your browser.']
-    : ['No browser could be started here. Open this address; it works once, within ten minutes:', address];
+    : ['No browser was started here. Open this address; it works once, within ten minutes:', address];
   out.result({ address: isShown ? undefined : address, opened: isShown }, lines);
 }

@@ -1,4 +1,4 @@
-/** `reveille policy check` and `explain`: what a policy means, and what it says of one call. */
+/** `reveille policy check` and `explain`: the rules of a policy, and its decision about one call. */
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -51,14 +51,14 @@ function conditionsOf({ args = {}, users, limits, unattended }: Rule): string {
     ...(users ? [`for ${users.join(', ')}`] : []),
     ...amountWords(limits?.per_call, 'call'),
     ...amountWords(limits?.per_day, 'day'),
-    ...(unattended ? ['also when nobody is there'] : []),
+    ...(unattended ? ['also in turns of alarms'] : []),
   ];
   return words.length === 0 ? 'always' : words.join('; ');
 }
 
 function quietWords(hours: NonNullable<ReadPolicy['file']['quiet_hours']>[number]): string {
   const days = hours.days ? ` beginning on ${hours.days.join(', ')}` : '';
-  return `${hours.from} to ${hours.to}${days}: ${hours.effect === 'deny' ? 'all is denied' : 'what is allowed is asked'}`;
+  return `${hours.from} to ${hours.to}${days}: ${hours.effect === 'deny' ? 'all calls are denied' : 'allowed calls need approval'}`;
 }
 
 function renderPolicy(policy: ReadPolicy, name: string, look: Look): string[] {
@@ -70,7 +70,7 @@ function renderPolicy(policy: ReadPolicy, name: string, look: Look): string[] {
       `${file.default ?? 'ask'} for the escalate class, ${file.default_natural ?? 'allow'} for natural tools`,
     ],
     ['days', `those of ${file.timezone ?? 'UTC'}`],
-    ['questions', `wait for their answer ${formatDuration(policy.approvalTimeoutMs)}`],
+    ['questions', `wait ${formatDuration(policy.approvalTimeoutMs)} for an answer`],
     ...(file.quiet_hours ?? []).map((hours) => ['quiet', quietWords(hours)]),
   ];
   const rows = (file.rules ?? []).map((rule) => [rule.name, rule.effect, rule.tool, conditionsOf(rule)].map(oneLine));
@@ -79,7 +79,7 @@ function renderPolicy(policy: ReadPolicy, name: string, look: Look): string[] {
     '',
     ...columns(facts, look.width).map((line) => `  ${line}`),
   ];
-  // Somebody checks what is meant: nothing may be cut off.
+  // Not shortened: the reader checks the rules.
   const [heading, ...table] = columns([['RULE', 'EFFECT', 'TOOL', 'WHEN'], ...rows], Number.POSITIVE_INFINITY);
   lines.push('', ...(rows.length === 0 ? ['No rules.'] : [look.paint('dim', heading!), ...table]));
   return lines;
@@ -126,14 +126,14 @@ function argumentsFlag(given: string): Record<string, unknown> {
   throw new UsageError(`--args must be a JSON object such as '{"to":"bob"}' (got ${showValue(value)})`);
 }
 
-/** `10 EUR`; a number alone is of no currency. */
+/** `10 EUR`; a number alone has no currency. */
 function amountFlag(name: string, given: string): { value: string; currency: string } {
   const match = /^(\d+(?:\.\d+)?)(?: (\S+))?$/.exec(given);
   if (match) return { value: match[1]!, currency: match[2] ?? '' };
   throw new UsageError(`${name} must be an amount such as "10.50 EUR" (got ${showValue(given)})`);
 }
 
-/** What the executor's manifest says of a tool; nothing where there is no manifest, or none that names it. */
+/** The manifest entry of a tool; `undefined` without a manifest or entry. */
 function declared(context: CliContext, given: string | undefined, tool: string): Partial<ManifestTool> {
   const shipped = join(PACKAGE_ROOT, 'agents', 'executor.json');
   const path = given ?? context.settings.EXECUTOR_MANIFEST ?? (existsSync(shipped) ? shipped : undefined);
@@ -148,10 +148,7 @@ function declared(context: CliContext, given: string | undefined, tool: string):
   const [alias, name] = [tool.slice(0, tool.indexOf('/')), tool.slice(tool.indexOf('/') + 1)];
   const server = parseOrThrow(agentManifestSchema, value).servers.find((one) => one.alias === alias);
   const found = server?.tools?.find((one) => one.name === name);
-  if (!found)
-    context.out.remark(
-      `${path} does not declare ${oneLine(tool)}: it is of the escalate class, whatever it is called.`,
-    );
+  if (!found) context.out.remark(`${path} does not declare ${oneLine(tool)}: it is of the escalate class.`);
   return found ?? {};
 }
 
@@ -166,7 +163,7 @@ function requestOf(context: CliContext, flags: PolicyExplainFlags): PolicyReques
   const classified = classify({ name: tool.slice(tool.indexOf('/') + 1), surface, sideEffectClass });
   if (flags.surface === undefined && surface === undefined && classified.surface === 'natural')
     context.out.remark(
-      'Should its server call it destructive, the executor asks: hints of servers are not known here.',
+      'If its server marks it as destructive, the executor asks: hints of servers are not known here.',
     );
   const amount = flags.amount === undefined ? amountOf({ rail }, args) : amountFlag('--amount', flags.amount);
   return {
@@ -184,8 +181,8 @@ function requestOf(context: CliContext, flags: PolicyExplainFlags): PolicyReques
 
 function situation({ tool, surface, amount, amountUnreadable, unattended, now }: PolicyRequest): string {
   const stake = amount ? `, about ${`${amount.value} ${amount.currency}`.trim()}` : '';
-  const unreadable = amountUnreadable ? ', about an amount that cannot be read' : '';
-  return `${tool} (${surface}${stake}${unreadable}) at ${formatInstant(now)}${unattended ? ', nobody there' : ''}`;
+  const unreadable = amountUnreadable ? ', with an unreadable amount' : '';
+  return `${tool} (${surface}${stake}${unreadable}) at ${formatInstant(now)}${unattended ? ', started by an alarm' : ''}`;
 }
 
 export async function policyExplain(

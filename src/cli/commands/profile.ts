@@ -1,7 +1,4 @@
-/**
- * `reveille profile check` and `init`: what a profile means, and a first one. An existing profile is never written
- * over.
- */
+/** `reveille profile check` and `init`: the meaning of a profile, and a first one. Existing profiles are never overwritten. */
 
 import { resolve } from 'node:path';
 import { createInterface } from 'node:readline/promises';
@@ -32,7 +29,7 @@ import { columns } from '../screens/columns.ts';
 import { lookOf } from '../screens/look.ts';
 import type { Look } from '../screens/render.ts';
 
-/** A field, what it means in a line or more, and the line that says so. */
+/** A field, its meaning in one or more lines, and the line of its source. */
 type Row = { readonly field: string; readonly means: readonly string[]; readonly line?: number };
 
 function find(
@@ -59,7 +56,7 @@ const breakWords = ({ breakMinutes }: DayRules) =>
 
 const orNotSaid = (value: string | boolean | undefined) => String(value ?? 'not said');
 
-/** The words for each field that may differ from one weekday to another. */
+/** The text of each field that may differ by weekday. */
 const DAY_WORDS: Readonly<Record<(typeof DAY_FIELDS)[number], (rules: DayRules) => string | readonly string[]>> = {
   hyperfocus_break_minutes: breakWords,
   hyperfocus_ladder_minutes: ladderWords,
@@ -92,11 +89,11 @@ function rowsOf({ profile, usual, declared }: ProfileReading, own: string | unde
     row('chronometric.calendar_phase', orNotSaid(profile.calendarPhase)),
     row('chronometric.deadline_cluster_awareness', orNotSaid(profile.deadlineClusterAwareness)),
     row('chronometric.motor_fatigue_aware', orNotSaid(profile.motorFatigueAware)),
-    row('chronometric.timezone', profile.timezone ?? `that of this machine, ${own ?? 'which cannot be read'}`),
+    row('chronometric.timezone', profile.timezone ?? `that of this computer, ${own ?? 'which cannot be read'}`),
   ];
 }
 
-/** What counts at this moment. */
+/** The values at this moment. */
 function todayOf(profile: Profile, local: LocalTime) {
   const { day, rules, pastEndOfDay } = logicalDay(profile, local);
   const window = protectedWindowAt(profile, local.day, local.minute);
@@ -117,7 +114,7 @@ type Today = ReturnType<typeof todayOf>;
 function renderToday(today: Today, zone: string, look: Look): string[] {
   const end = today.end_of_day_local;
   const facts: [string, string][] = [
-    ['rules', `those of ${today.rules_of}${today.rules_of === today.day ? '' : ', whose day is not over yet'}`],
+    ['rules', `those of ${today.rules_of}${today.rules_of === today.day ? '' : ', whose day has not ended'}`],
     ['energy zone', today.energy_zone],
     ['end of day', end === null ? 'none' : `${end}${today.past_end_of_day ? ', which is past' : ''}`],
     ['break', breakWords(today.rules)],
@@ -139,10 +136,9 @@ const problemLine = (path: string, { severity, line, column, sentence }: Profile
   `${path}:${line}:${column}: ${severity}: ${sentence}`;
 
 function heading(path: string | undefined, from: string | undefined, reading: ProfileReading, look: Look): string {
-  if (path === undefined) return 'There is no profile: the defaults hold. Write one with: reveille profile init';
+  if (path === undefined) return 'There is no profile: defaults apply. Write one with: reveille profile init';
   const errors = reading.problems.filter(({ severity }) => severity === 'error').length;
-  const verdict =
-    reading.unreadable !== undefined ? 'cannot be read' : errors > 0 ? 'is understood in part' : 'is understood';
+  const verdict = reading.unreadable !== undefined ? 'cannot be read' : errors > 0 ? 'is valid in part' : 'is valid';
   return `${look.paint('bold', oneLine(path))} ${verdict}${from === undefined ? '' : ` (${from})`}.`;
 }
 
@@ -172,7 +168,7 @@ export async function profileCheck(context: CliContext, given: string | undefine
       (at > 0 ? ['', '', words] : [field, line === undefined ? 'default' : `line ${line}`, words]).map(oneLine),
     ),
   );
-  // Somebody checks what is meant: nothing may be cut off.
+  // Not shortened: the reader checks the values.
   const [head, ...lines] = columns([['FIELD', 'FROM', 'MEANS'], ...table], Number.POSITIVE_INFINITY);
   const understood =
     why === undefined ? ['', look.paint('dim', head!), ...lines, ...renderToday(today, zone, look)] : [];
@@ -185,18 +181,18 @@ export async function profileCheck(context: CliContext, given: string | undefine
     for (const line of shown) context.out.remark(oneLine(line));
   }
   if (!context.out.json && !hasZone)
-    context.out.remark("the machine's time zone cannot be read; set TZ, or chronometric.timezone in the profile");
+    context.out.remark("the computer's time zone cannot be read; set TZ, or chronometric.timezone in the profile");
   if (!ok) context.process.exitCode = EXIT.failed;
 }
 
 export type ProfileInitFlags = { yes?: boolean };
 
-/** Asks whoever sits there, each question until its answer can be used. */
+/** Prompts for each answer until it is valid. */
 async function ask({ out, process }: CliContext): Promise<ProfileAnswers> {
   const reader = createInterface({ input: process.stdin, output: process.stdout });
-  // The end of the input is an answer too: none.
+  // At the end of the input there is no answer.
   const left = new Promise<never>((_, reject) =>
-    reader.once('close', () => reject(new ReveilleError('conflict', 'the questions were left; nothing was written'))),
+    reader.once('close', () => reject(new ReveilleError('conflict', 'the input ended; nothing was written'))),
   );
   left.catch(() => {});
   let answers = NO_ANSWERS;
@@ -227,19 +223,16 @@ export async function profileInit(context: CliContext, { yes }: ProfileInitFlags
     );
   const { path, hides } = place;
   if (isThere(path))
-    throw new ReveilleError(
-      'conflict',
-      `${path} exists already and is never written over; look at it with: reveille profile check`,
-    );
+    throw new ReveilleError('conflict', `${path} exists and is not overwritten; see it with: reveille profile check`);
   const interactive = context.process.stdin.isTTY === true && out.live;
   if (!yes && !interactive)
-    throw new UsageError('nobody can be asked here; "reveille profile init --yes" writes a profile without asking');
+    throw new UsageError('no terminal to ask at; "reveille profile init --yes" writes a profile without questions');
   if (!yes) {
-    out.line(`A few questions; Enter takes what stands in brackets. The answers go to ${path}, and nowhere else.`);
+    out.line(`A few questions; Enter accepts the value in brackets. The answers are stored only in ${path}.`);
     out.line();
   }
   const answers = yes ? NO_ANSWERS : await ask(context);
   writePrivateFile(path, profileText(answers));
-  out.result({ path, hides: hides ?? null }, [`Wrote ${path}`, '  see what it means with: reveille profile check']);
+  out.result({ path, hides: hides ?? null }, [`Wrote ${path}`, '  check it with: reveille profile check']);
   if (hides !== undefined) out.remark(`${hides} is no longer read: ${path} comes before it.`);
 }

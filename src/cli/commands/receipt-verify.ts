@@ -1,4 +1,4 @@
-/** `reveille receipt verify`: checks receipts on any machine, with nothing but the file. */
+/** `reveille receipt verify`: verifies receipts on any computer, with the file alone. */
 import { createReadStream, readFileSync, statSync } from 'node:fs';
 import { z } from 'zod';
 import { readValues, type Unreadable } from '../../executor/receipt/receipt-text.ts';
@@ -12,7 +12,7 @@ import { factsOf, linesOf } from '../screens/receipt-words.ts';
 
 export type VerifyFlags = { key?: string; trustEmbedded?: boolean; approver?: string[] };
 
-/** A receipt is some kilobytes; files are read whole. */
+/** A receipt has some kilobytes; files are read whole. */
 const MAX_BYTES = 256 * 1024 * 1024;
 const KEY_FILE_MAX_BYTES = 1024;
 const APPROVER_FILE_MAX_BYTES = 16 * 1024;
@@ -27,7 +27,7 @@ async function readBytes({ process }: CliContext, file: string, name: string): P
     for await (const piece of file === '-' ? process.stdin : createReadStream(file)) {
       pieces.push(piece as Buffer);
       total += (piece as Buffer).length;
-      if (total > MAX_BYTES) throw new Error(`it is bigger than ${MAX_BYTES} bytes; check it in parts`);
+      if (total > MAX_BYTES) throw new Error(`it is larger than ${MAX_BYTES} bytes; verify it in parts`);
     }
   } catch (thrown) {
     throw new UsageError(`${name} cannot be read: ${reasonOf(thrown)}`, thrown);
@@ -35,7 +35,7 @@ async function readBytes({ process }: CliContext, file: string, name: string): P
   return Buffer.concat(pieces);
 }
 
-/** What the key may be, as hex digits. A file may hold the public key or its id, or be the executor's own key file. */
+/** The key as hex digits. A file may contain the public key, its id, or the executor's own key. */
 function keysIn(given: string): readonly string[] {
   if (HEX.test(given)) return [given.toLowerCase()];
   if (given.startsWith('did:')) {
@@ -51,8 +51,8 @@ function keysIn(given: string): readonly string[] {
     const what = '--key must be 64 hex digits, a did, or a file that can be read';
     throw new UsageError(`${what} (${given}: ${reasonOf(thrown)})`, thrown);
   }
-  // What it holds is not repeated: it may be the secret itself.
-  if (!HEX.test(text)) throw new UsageError(`--key: ${given} must hold 64 hex digits and nothing else`);
+  // Its content is not repeated: it may be the secret itself.
+  if (!HEX.test(text)) throw new UsageError(`--key: ${given} must contain 64 hex digits and nothing else`);
   return [text.toLowerCase(), new AgentKey(text).publicKeyHex];
 }
 
@@ -61,10 +61,7 @@ const approverFileSchema = z.union([
   z.object({ approver: z.string().regex(HEX) }).transform(({ approver }) => approver),
 ]);
 
-/**
- * The public key of an approver. A file may hold its digits, be the approver's own file, or what "approver show --json"
- * prints.
- */
+/** The public key of an approver. A file may contain its digits, the approver's key, or the output of "approver show --json". */
 function approverIn(given: string): string {
   if (HEX.test(given)) return given.toLowerCase();
   let text: string;
@@ -80,11 +77,11 @@ function approverIn(given: string): string {
   try {
     return approverFileSchema.parse(JSON.parse(text)).toLowerCase();
   } catch (thrown) {
-    throw new UsageError(`--approver: ${given} must hold a public key: 64 hex digits, or JSON that has one`, thrown);
+    throw new UsageError(`--approver: ${given} must contain a public key: 64 hex digits, or JSON with one`, thrown);
   }
 }
 
-/** @returns `undefined` when the bytes are no UTF-8 */
+/** @returns `undefined` when the bytes are not UTF-8 */
 function decoded(bytes: Buffer): string | undefined {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
@@ -94,26 +91,24 @@ function decoded(bytes: Buffer): string | undefined {
   }
 }
 
-/** @throws UsageError when somebody sits at a terminal, who would wait for nothing */
+/** @throws UsageError on a terminal, where no input would come */
 function piped({ process }: CliContext): string {
   if (process.stdin.isTTY !== true) return '-';
-  throw new UsageError(
-    'name a file, or send a receipt through a pipe: reveille intent receipt <id> | reveille receipt verify',
-  );
+  throw new UsageError('name a file, or pipe a receipt: reveille intent receipt <id> | reveille receipt verify');
 }
 
 function reportUnreadable({ out }: CliContext, file: string, { line, column, message }: Unreadable): void {
   out.result({ file, line, valid: false, broken: { property: 'unreadable', line, column, message } }, [
     out.paint('red', `Broken: ${file}, line ${line}, column ${column}: ${message}`),
-    '  This is no text that every reader would understand in the same way; what stands before it was checked.',
+    '  Readers may disagree about this text. Receipts before it were verified.',
   ]);
 }
 
 /**
- * Checks each receipt of a file. The exit status is 0 when all hold and somebody has said whose key that is; 1 when one
- * does not, when there is none, and when nobody has.
+ * Verifies each receipt of a file. Exit status 0: all are valid and an expected key was given. 1: one is invalid, there
+ * is none, or no expected key was given.
  *
- * @param given the file; without it what comes through a pipe, as `-` says it
+ * @param given the file; without it, or with `-`, standard input
  * @throws UsageError when there is no file, or it or the key cannot be read
  */
 export async function receiptVerify(context: CliContext, flags: VerifyFlags, given?: string): Promise<void> {
@@ -122,8 +117,7 @@ export async function receiptVerify(context: CliContext, flags: VerifyFlags, giv
   const keys = flags.key === undefined ? undefined : keysIn(flags.key);
   const approvers = flags.approver?.map(approverIn);
   const trustsEmbedded = flags.trustEmbedded === true;
-  if (keys && trustsEmbedded)
-    throw new UsageError('--key and --trust-embedded cannot both be: whose word is to count?');
+  if (keys && trustsEmbedded) throw new UsageError('--key and --trust-embedded exclude each other');
   const name = file === '-' ? 'standard input' : file;
   const text = decoded(await readBytes(context, file, name));
   if (text === undefined) {
@@ -149,7 +143,7 @@ export async function receiptVerify(context: CliContext, flags: VerifyFlags, giv
     out.result(factsOf(report, place), out.json ? [] : linesOf(report, place, out));
   }
   if (receipts === 0) {
-    reportUnreadable(context, name, { line: 1, column: 1, message: 'it is empty: there is no receipt in it' });
+    reportUnreadable(context, name, { line: 1, column: 1, message: 'it is empty: it contains no receipt' });
     broken++;
   }
   if (receipts > 1) out.line(`\n${receipts} receipts, ${broken} of them broken`);

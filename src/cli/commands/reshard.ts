@@ -1,4 +1,4 @@
-/** `reveille reshard`: another number of buckets for a database in use, and its tables on the servers of Citus. */
+/** `reveille reshard`: changes the number of buckets of a database in use, and distributes its tables with Citus. */
 import { parseChronosConfig } from '../../chronos/config.ts';
 import { MOST_BUCKETS } from '../../chronos/store/postgres/buckets.ts';
 import { type SpreadResult, spread } from '../../chronos/store/postgres/spread.ts';
@@ -8,7 +8,7 @@ import { UsageError } from '../flags/usage-error.ts';
 export type ReshardFlags = { buckets: string; citus?: boolean; to?: string };
 
 function render({ database, was, buckets, rows, stoodStillMs, distributed }: SpreadResult): string[] {
-  const kept = distributed ? ', which Citus keeps on its workers' : '';
+  const kept = distributed ? ', distributed over the workers of Citus' : '';
   if (was === buckets) return [`The alarms in ${database} are in ${buckets} buckets${kept}.`];
   return [
     `The alarms in ${database} are in ${buckets} buckets now (${was} before)${kept}.`,
@@ -23,7 +23,7 @@ export async function reshardAlarms(context: CliContext, flags: ReshardFlags): P
     throw new UsageError(`--buckets must be a whole number from 1 to ${MOST_BUCKETS} (got ${flags.buckets})`);
   if (flags.to !== undefined && !/^postgres(?:ql)?:\/\//.test(flags.to))
     throw new UsageError('--to must begin with postgres:// or postgresql://');
-  // Its secrets, its address and whom it lets in are chronosd's own affair.
+  // chronosd checks its secrets, address and enrollment mode.
   const own = { CHRONOS_DEV: '1', CHRONOS_HOST: undefined, CHRONOS_ENROLLMENT: 'required' };
   const uri = flags.to ?? parseChronosConfig({ ...settings, ...own }).CHRONOS_POSTGRES_URI;
   if (uri === undefined)

@@ -1,4 +1,4 @@
-/** `reveille service …` and `reveille upgrade`: `reveille up` without a terminal, and another version of it. */
+/** `reveille service …` and `reveille upgrade`: `reveille up` in the background, and upgrades of it. */
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { wait } from '../../kit/clock/clock.ts';
@@ -29,7 +29,10 @@ import { takeWakeBack, type WakeState, wakeState, wakeWords } from '../sleep/wak
 const LOG_LINES = 100;
 
 const notInstalled = ({ home }: CliContext) =>
-  new ReveilleError('not_found', `Reveille is no service in ${home.path}; make it one with: reveille service install`);
+  new ReveilleError(
+    'not_found',
+    `no service is installed for ${home.path}; install one with: reveille service install`,
+  );
 
 async function mustExist(context: CliContext): Promise<Service> {
   const service = await findService(context);
@@ -37,7 +40,7 @@ async function mustExist(context: CliContext): Promise<Service> {
   return service;
 }
 
-/** Settings of this shell that nobody will tell the service. */
+/** Settings of this shell that the service does not get. */
 function unseenSettings({ environment, settings }: CliContext): string[] {
   const told = new Set(['REVEILLE_HOME', 'REVEILLE_TLS_CA']);
   return Object.keys(environment).filter(
@@ -56,7 +59,7 @@ function remarkOnSettings(context: CliContext): void {
   const unseen = unseenSettings(context).filter((name) => !new RegExp(`^${name}\\s*:`, 'm').test(inFile));
   if (unseen.length > 0)
     context.out.remark(
-      `${unseen.join(', ')} ${unseen.length === 1 ? 'is' : 'are'} set in this shell, which the service does not see: put ${unseen.length === 1 ? 'it' : 'them'} into ${context.home.configFile}, then: reveille service restart`,
+      `${unseen.join(', ')} ${unseen.length === 1 ? 'is' : 'are'} set in this shell, and the service does not see it: add ${unseen.length === 1 ? 'it' : 'them'} to ${context.home.configFile}, then: reveille service restart`,
     );
 }
 
@@ -79,22 +82,19 @@ export async function serviceInstall(context: CliContext, flags: { print?: boole
   const { atBoot, enabled } = await manager.state(place.name);
   const data = { service: place.name, manager: manager.title, folder, checkout: isCheckout, pid: run.pid, enabled };
   out.result({ ...data, at_boot: atBoot ?? null, version: VERSION, chronos_url: run.chronos_url }, [
-    `Reveille is a service of ${manager.title} now: ${place.name}, process ${run.pid}, and goes on without this terminal.`,
+    `Reveille is now a service of ${manager.title}: ${place.name}, process ${run.pid}. It runs without this terminal.`,
     `  program  ${folder}`,
     `  home     ${context.home.path}`,
   ]);
-  if (isCheckout)
-    out.remark(
-      'It runs from this checkout: what you change here it runs after its next start, and moving the folder ends it',
-    );
+  if (isCheckout) out.remark('It runs from this checkout: a restart applies changes, and moving the folder breaks it');
   if (atBoot !== true && manager.bootRemedy)
     out.remark(
-      `It starts when you log in, and may end when you log out. To have it run from the start of the computer: ${manager.bootRemedy}`,
+      `It starts when you log in, and may end when you log out. To start it with the computer: ${manager.bootRemedy}`,
     );
   remarkOnSettings(context);
 }
 
-/** What rings next, if that can be asked. */
+/** The next fire, if chronosd answers. */
 async function nextRing(context: CliContext): Promise<{ at: string; text: string } | undefined> {
   try {
     const { alarms } = await alarmClient(context).listAlarms({ sort: 'next', limit: 1 });
@@ -111,15 +111,15 @@ function stateWords(run: RunRecord | undefined, state: string): string {
     missing: 'not installed',
     stopped: 'stopped',
     starting: 'starting',
-    failing: 'failing: it ended, and is started again and again',
+    failing: 'failing: it ends and is restarted',
     running: run === undefined ? 'running, but not ready yet' : `running as process ${run.pid}`,
   };
   return words[state as keyof typeof words];
 }
 
-const CUT_OFF = 'which was cut off: bring it to an end with "reveille upgrade"';
+const CUT_OFF = 'which was interrupted: finish it with "reveille upgrade"';
 
-/** The note of an upgrade that is not at work any more. */
+/** The note of an upgrade that no process works on. */
 function cutOffUpgrade(place: Service['place']) {
   const note = readNote(place);
   return note && likelyOwner(join(place.own, 'upgrade')) === undefined ? note : undefined;
@@ -179,7 +179,7 @@ export async function serviceStatus(context: CliContext): Promise<void> {
     now: formatInstant(context.clock.now()),
   };
   out.result({ ...data, ...more }, lines);
-  if (state === 'missing') out.remark('Make it a service with: reveille service install');
+  if (state === 'missing') out.remark('Install the service with: reveille service install');
   if (state !== 'running') context.process.exitCode = EXIT.notRunning;
 }
 
@@ -195,11 +195,11 @@ export async function serviceLogs(context: CliContext, flags: { follow?: boolean
   for (const line of lines) context.out.result({ line }, line);
 }
 
-/** How long the service may take to see that its person has changed their mind: it looks every two seconds. */
+/** How long the service may take to apply the setting: it polls every two seconds. */
 const HEED_MS = 10_000;
 const DAY_MS = 24 * 3_600_000;
 
-/** Whether what the keeper says is what it makes of its person's wish. */
+/** Whether the keeper has applied the setting. */
 const heeds = (record: WakeRecord | undefined, wanted: 'on' | 'off') =>
   wanted === 'off' ? record === undefined : record !== undefined && !record.trying;
 
@@ -208,7 +208,7 @@ async function until(context: CliContext, isSo: () => boolean): Promise<void> {
   while (!isSo() && context.clock.monotonic() < end) await wait(context.clock, 100);
 }
 
-/** Arms a wake a day ahead and takes it back. @throws ReveilleError when it cannot, with what to do */
+/** Arms a wake-up one day ahead and removes it. @throws ReveilleError with the remedy when that fails */
 async function tryToWake(
   { environment, clock }: CliContext,
   name: string,
@@ -240,7 +240,7 @@ export async function serviceWake(context: CliContext, wanted: string | undefine
   } else if (wanted === 'off') rmSync(files.wanted, { force: true });
   const isRunning = (await manager.state(place.name)).state === 'running';
   if (wanted !== undefined && isRunning) await until(context, () => heeds(files.read(), wanted));
-  // Nobody heeds it, or nobody runs: what was armed is taken back from here.
+  // Without a running service, this process removes the armed wake-up.
   if (wanted === 'off' && files.read()) await takeWakeBack(context, place);
   const state: WakeState = wakeState(context, place);
   const { isOn, armedFor, means, problem, remedy, loose } = state;
@@ -248,7 +248,8 @@ export async function serviceWake(context: CliContext, wanted: string | undefine
   const more = { means: means ?? null, problem: problem ?? null, remedy: remedy ?? null, loose: loose ?? null };
   out.result({ ...data, ...more }, `The computer ${wakeWords(context, state)}.`);
   if (isOn && remedy !== undefined) out.remark(remedy);
-  if (isOn && !isRunning) out.remark('The service does not run: nothing is armed before: reveille service restart');
+  if (isOn && !isRunning)
+    out.remark('The service does not run: no wake-up is armed. Start it with: reveille service restart');
 }
 
 export async function serviceRestart(context: CliContext): Promise<void> {
@@ -270,8 +271,8 @@ export async function serviceUninstall(context: CliContext): Promise<void> {
   await settleBeforeStart(context, service.place);
   const ended = await removeService(context, service);
   out.result({ service: service.place.name, home: home.path, machines_ended: ended }, [
-    `${service.place.name} is no service any more. Nothing rings until "reveille up" runs again.`,
-    `The data is left in ${home.path}; to take that away, too, delete this folder.`,
+    `Removed the service ${service.place.name}. Alarms fire again when "reveille up" runs.`,
+    `The data stays in ${home.path}; to remove it, delete this folder.`,
   ]);
 }
 
@@ -281,21 +282,21 @@ export async function upgrade(context: CliContext, wanted: string | undefined): 
   const release = takeUpgrade(service.place);
   try {
     const settled = await settleCutOff(context, service);
-    if (settled) out.remark(`The upgrade to ${settled.upgraded.to}, which was cut off, was ${settled.outcome} first`);
+    if (settled) out.remark(`The interrupted upgrade to ${settled.upgraded.to} was ${settled.outcome} first`);
     const { from, to, folder } = await upgradeService(context, service, wanted ?? 'latest', settled);
     out.result({ from, to, folder }, [
-      `Upgraded from ${from} to ${to}: it runs, and its doctor finds nothing broken that was not before.`,
-      `${from} is kept beside it.`,
+      `Upgraded from ${from} to ${to}: it runs, and its doctor reports no new problem.`,
+      `${from} is kept.`,
     ]);
   } finally {
     release();
   }
 }
 
-/** What the service itself runs before each start. */
+/** The service runs this before each start. */
 export async function serviceSettle(context: CliContext): Promise<void> {
   const { environment, home, out } = context;
   const given = await settleBeforeStart(context, servicePlace(environment, home.path));
   if (given !== undefined)
-    out.remark(`The upgrade to ${given} was cut off, and is given up: the version before starts`);
+    out.remark(`The upgrade to ${given} was interrupted and is cancelled: the earlier version starts`);
 }

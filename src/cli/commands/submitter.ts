@@ -1,4 +1,4 @@
-/** `reveille submitter`: tokens of programs that hand tasks over for one user, and can do nothing else. */
+/** `reveille submitter`: tokens of programs that may only submit intents for one user. */
 
 import type { ExecutorAdmin } from '../../executor/client.ts';
 import { shortTime } from '../../kit/clock/local-time.ts';
@@ -14,7 +14,7 @@ import { lookOf } from '../screens/look.ts';
 
 const WHOLE_ID = /^[0-9a-f]{8}-[0-9a-f-]{27}$/i;
 const SHORT_ID = 8;
-/** Enough to know a user by; the whole of it is in the JSON. */
+/** Characters that identify a user; the JSON has all of them. */
 const USER_CELLS = 16;
 
 export async function submitterAdd(context: CliContext, flags: { user?: string }, name: string): Promise<void> {
@@ -22,7 +22,7 @@ export async function submitterAdd(context: CliContext, flags: { user?: string }
     throw new UsageError(`the name must have 1 to ${SUBMITTER_NAME_MAX} characters`);
   const made = await executorAdmin(context).addSubmitter(userOf(context, flags.user), name);
   context.out.result(made, [
-    `Added ${oneLine(made.name)} (${made.id}): it may hand tasks over for ${made.user}, and not answer`,
+    `Added ${oneLine(made.name)} (${made.id}): it may submit intents for ${made.user}, and cannot approve`,
     `  token  ${made.token}`,
     '  shown this once; give it to an agent as NEO_EXECUTOR_TOKEN',
   ]);
@@ -47,7 +47,7 @@ export async function submitterList(context: CliContext, flags: { user?: string 
   for (const line of [out.paint('dim', heading!), ...lines]) out.line(line);
 }
 
-/** By the whole id, the beginning of one, or the name of the only one that stands. */
+/** By the whole id, its beginning, or the name of the only active one. */
 async function idMeant(admin: ExecutorAdmin, given: string): Promise<string> {
   if (WHOLE_ID.test(given)) return given;
   const all = await admin.submitters();
@@ -62,11 +62,11 @@ async function idMeant(admin: ExecutorAdmin, given: string): Promise<string> {
     );
   if (others.length === 0) return only.id;
   const ids = found.map(({ id }) => id).join(', ');
-  throw new ReveilleError('conflict', `several submitters are meant by ${given}; give the id of one: ${ids}`);
+  throw new ReveilleError('conflict', `${given} matches several submitters; give the id of one: ${ids}`);
 }
 
 export async function submitterRevoke(context: CliContext, given: string): Promise<void> {
   const admin = executorAdmin(context);
   const view = await admin.revokeSubmitter(await idMeant(admin, given));
-  context.out.result(view, [`Revoked ${oneLine(view.name)} (${view.id}): its token opens nothing any more`]);
+  context.out.result(view, [`Revoked ${oneLine(view.name)} (${view.id}): its token is no longer valid`]);
 }

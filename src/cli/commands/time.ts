@@ -1,6 +1,6 @@
 /**
- * `reveille time`: the person's day and week; and `time hook`, a line about the time for every prompt. Whatever goes
- * wrong there, the prompt goes on its way.
+ * `reveille time`: the user's day and week; and `time hook`, a line about the time for every prompt. A failure there
+ * does not affect the prompt.
  */
 import { existsSync } from 'node:fs';
 import type { Occasion } from '../../chronometric/tools/occasion.ts';
@@ -26,21 +26,21 @@ import { dateWords } from '../screens/time-words.ts';
 export type TimeFlags = { week?: boolean; date?: string };
 
 const FIRST_STEPS = [
-  'Chronometric keeps time while an agent CLI runs it. Add it to yours once, such as:',
+  'Chronometric records time while a client runs it. Add it to your client once:',
   '',
   '  claude mcp add --scope user chronometric -- reveille chronometric',
   '  codex mcp add chronometric -- reveille chronometric',
   '',
-  'Then say what you are about to do; the agent marks the start and the end of it. More: docs/chronometric.md',
+  'Then state what you are about to do; the agent marks start and end. More: reveille docs time awareness',
 ];
 
-/** An instant of a day, or now. @throws UsageError for what is no date */
+/** An instant of a day, or now. @throws UsageError for an invalid date */
 export function instantAt(date: string | undefined, occasion: Occasion): number {
   if (date === undefined) return occasion.now;
   if (!/^\d{4}-\d{2}-\d{2}$/.test(date))
     throw new UsageError(`--date must be a date such as 2026-06-15 (got ${showValue(date)})`);
   const instant = instantOf(dayRuleOf(occasion), date);
-  if (instant === undefined) throw new UsageError(`--date ${date} is no day in ${occasion.timezone}`);
+  if (instant === undefined) throw new UsageError(`--date ${date} does not exist in ${occasion.timezone}`);
   return instant;
 }
 
@@ -87,11 +87,11 @@ export async function time(context: CliContext, flags: TimeFlags): Promise<void>
 
 export type HookFlags = { format?: string; intent?: boolean };
 
-/** A person waits: rather a line without the session than a late one. */
+/** The prompt waits: a line without the session is better than a late one. */
 const BUSY_MS = 250;
 const INPUT_MS = 100;
 
-/** What the state says, as far as it does; this prompt is told to it first. */
+/** The state, as far as it can be read; this prompt is recorded first. */
 function ask({ occasion, state }: ChronometricAccess, problems: string[]): Known {
   const attempt = <T>(what: () => T): T | undefined => {
     try {
@@ -119,7 +119,7 @@ async function tell(context: CliContext, { format = 'text', intent = false }: Ho
   const line = promptLine(told);
   const formed = inForm(format, line);
   if (out.json) out.result({ ...told, line }, []);
-  // Programs read it, also from a terminal that somebody watches.
+  // Programs read it, also from a terminal.
   else if (formed !== undefined) out.result({}, jsonForTerminal(formed));
   else problems.push(`--format must be one of ${HOOK_FORMATS.join(', ')} (got ${JSON.stringify(format)})`);
   for (const problem of problems) out.remark(printable(`reveille time hook: ${problem}`));
@@ -134,7 +134,7 @@ export async function timeHook(context: CliContext, flags: HookFlags): Promise<v
   }
 }
 
-/** More than any prompt; a client whose hook writes more has a session that is not known. */
+/** More than any prompt; a longer input has no session. */
 const MOST_INPUT = 16 * 1024 * 1024;
 
 /**

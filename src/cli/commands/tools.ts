@@ -1,4 +1,4 @@
-/** `reveille neo tools` and `tools pin`: the tools of the manifest, and writing down how each is described now. */
+/** `reveille neo tools` and `tools pin`: lists the tools of the manifest, and records their definitions. */
 
 import { resolve } from 'node:path';
 import { oneLine } from '../../kit/text/hidden-characters.ts';
@@ -12,7 +12,7 @@ import { lookOf } from '../screens/look.ts';
 import { facts, type Look } from '../screens/render.ts';
 import { toolOptions } from '../up/tool-options.ts';
 
-/** As much of a description as a line can hold. */
+/** Characters of a description in a line. */
 const SHOWN = 300;
 
 /** The first sentence of a description. */
@@ -38,14 +38,14 @@ export function renderSurface({ tools, escalated, off = [], limits, warnings }: 
   ];
   if (tools.length > 0) {
     const rows = tools.map(({ name, description }) => [name, gist(description)]);
-    lines.push('', ...table([['FUNCTION', 'WHAT IT DOES'], ...rows], look));
+    lines.push('', ...table([['FUNCTION', 'DESCRIPTION'], ...rows], look));
   }
   if (escalated.length > 0) {
     const rows = escalated.map(({ name, reason }) => [name, reason]);
-    lines.push('', 'Through core_execute only:', '', ...table([['TOOL', 'BECAUSE'], ...rows], look));
+    lines.push('', 'Through core_execute only:', '', ...table([['TOOL', 'REASON'], ...rows], look));
   }
   if (off.length > 0) {
-    // Whole: at its end stands what turns the server on.
+    // Not shortened: its end names the remedy.
     lines.push(
       '',
       'Off:',
@@ -61,18 +61,18 @@ export function renderSurface({ tools, escalated, off = [], limits, warnings }: 
   return lines;
 }
 
-/** There is nothing to be asked while only the surface is looked at. */
+/** No call is made while the tools are listed. */
 const notHere = () => Promise.reject(new ReveilleError('unavailable', 'only `reveille neo` makes calls'));
 
 export async function neoTools(context: CliContext): Promise<void> {
   const { spawnTools } = await import('../../neo/tools/start-host.ts');
   const options = await toolOptions(context);
   context.out.progress('Starting the servers of the manifest…');
-  // What `reveille up` runs is the executor of the agent that it starts.
+  // The executor of `reveille up` serves the agent that it starts.
   const hasExecutor = options.config.executor !== undefined || readRun(context.home)?.executor_url !== undefined;
   const surface = await spawnTools({
     ...options,
-    // Who looks wants to know whether they start, and with the tools that they should have.
+    // Reports servers that do not start, and tools that differ from their definitions.
     eager: true,
     recall: notHere,
     ...(hasExecutor && { delegate: notHere }),
@@ -90,10 +90,7 @@ export async function toolsPin(context: CliContext, manifest: string | undefined
   const options = await toolOptions(context, manifest === undefined ? undefined : resolve(manifest));
   const given = options.config.manifest;
   if (given === undefined) {
-    throw new ReveilleError(
-      'invalid_request',
-      'NEO_MANIFEST is "none": name the manifest whose tools are to be pinned',
-    );
+    throw new ReveilleError('invalid_request', 'NEO_MANIFEST is "none": name the manifest whose tools to pin');
   }
   context.out.progress('Starting the servers of the manifest…');
   const report = await pinTools({ ...options, config: { ...options.config, manifest: given } });
@@ -103,7 +100,7 @@ export async function toolsPin(context: CliContext, manifest: string | undefined
   const rows = differing.map(({ alias, tool, change }) => [change, oneLine(`${alias}/${tool}`)]);
   const pinned = tools.filter(({ change }) => change !== 'gone').length;
   context.out.result(report, [
-    `Pinned ${pinned} tools in ${file}${differing.length === 0 ? '; nothing has changed' : ':'}`,
+    `Pinned ${pinned} tools in ${file}${differing.length === 0 ? '; no changes' : ':'}`,
     ...(rows.length === 0 ? [] : columns(rows, look.width).map((line) => `  ${line}`)),
   ]);
   for (const warning of unpinned) context.out.remark(`Not pinned: ${oneLine(warning)}`);

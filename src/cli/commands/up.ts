@@ -1,4 +1,4 @@
-/** `reveille up`: everything on this machine in one process, with one calm line for every ring. */
+/** `reveille up`: all daemons on this computer in one process, with one line for each fire. */
 import { type ChronosClient, createChronosClient } from '../../chronos/client.ts';
 import { wait } from '../../kit/clock/clock.ts';
 import { onTermination } from '../../kit/http/drain.ts';
@@ -33,19 +33,16 @@ import { consoleAddress } from './open.ts';
 const WELCOME_KEY = 'reveille-welcome';
 const WELCOME_DELAY_SECONDS = 5;
 const WELCOME_MESSAGE =
-  'I set this alarm when Reveille started here, to see that ringing works. I say hello, and tell the person what woke me and how late I am.';
-/** chronosd, then the router, then the executor may each take their time over what is under way. */
+  'I set this alarm when Reveille started here, to see that alarms fire. I say hello, and tell the person what woke me and how late I am.';
+/** Drain time: chronosd, then the router, then the executor. */
 const DRAIN_LIMIT_MS = 50_000;
-/** `--once` gives up after this long, whatever hangs. */
+/** Limit of `--once`. */
 const ONCE_LIMIT_MS = 120_000;
 
-/** How often it is looked whether npm's shell is still there. */
+/** Interval of the check for npm's shell. */
 const SHELL_LOOK_MS = 500;
 
-/**
- * `npm start` puts a shell between itself and us. A SIGTERM that npm hands on ends the shell, which tells us nothing: it
- * is taken for ours.
- */
+/** `npm start` runs this process in a shell. npm sends SIGTERM to the shell only, so its end counts as our SIGTERM. */
 async function endWithShell({ process: { env }, clock }: CliContext, ended: AbortSignal): Promise<void> {
   if (env.npm_lifecycle_event !== 'start') return;
   const shell = process.ppid;
@@ -53,13 +50,13 @@ async function endWithShell({ process: { env }, clock }: CliContext, ended: Abor
   if (!ended.aborted) process.kill(process.pid, 'SIGTERM');
 }
 
-/** Never resolves: a drain that is under way ends the process. */
+/** Never resolves: a drain in progress ends the process. */
 const ENDED_ELSEWHERE = new Promise<never>(() => {});
 
 const clientOf = ({ clock }: CliContext, { chronos, chronosToken, identity }: LocalStack): ChronosClient =>
   createChronosClient({ url: chronos.url, token: chronosToken, identity, clock });
 
-/** Sets the welcome alarm: on the first run, and whenever `--once` needs one. */
+/** Sets the welcome alarm: on the first run, and for each `--once`. */
 async function setWelcome(context: CliContext, stack: LocalStack, once: boolean): Promise<AlarmCreated | undefined> {
   const client = clientOf(context, stack);
   const welcome = {
@@ -74,7 +71,7 @@ async function setWelcome(context: CliContext, stack: LocalStack, once: boolean)
   return once ? client.createAlarm(welcome) : undefined;
 }
 
-/** Tells of turns that end when nobody follows them any more. */
+/** Reports turns that end after their fire is off the screen. */
 function newsOf(context: CliContext, stack: LocalStack, log: Logger, onLine: () => void): TurnNews {
   const { out, clock, home } = context;
   const client = clientOf(context, stack);
@@ -85,7 +82,7 @@ function newsOf(context: CliContext, stack: LocalStack, log: Logger, onLine: () 
   return new TurnNews({ client, clock, log, file: home.newsFile, tell });
 }
 
-/** Tells the person where they want to be told; without it, everything else goes on. */
+/** Sends notifications to the user's channels. A failure here does not stop `up`. */
 async function tellOf(context: CliContext, stack: LocalStack, onLine: () => void): Promise<Notifier | undefined> {
   const { out } = context;
   const onQuestion = (news: News) => {
@@ -94,16 +91,16 @@ async function tellOf(context: CliContext, stack: LocalStack, onLine: () => void
   };
   try {
     const { startOwnNotifier } = await import('../up/own-notifier.ts');
-    // What a channel answers stands in its list, and not between the rings.
+    // The response of a channel is in its list, not among the fires.
     return startOwnNotifier(context, stack, { log: await context.log('notifier', 'error'), onQuestion });
   } catch (error) {
     if (!(error instanceof ReveilleError)) throw error;
-    out.remark(`Nobody is told of anything: ${error.message}`);
+    out.remark(`Notifications are off: ${error.message}`);
     return undefined;
   }
 }
 
-/** What was told of a ring, or who is to tell what is left of it. */
+/** Marks a fire as reported, or hands its turn over to the later report. */
 function passOn({ fire: { alarm, occurrence }, turn }: Ring, news: TurnNews | undefined): void {
   const { fireId } = occurrence;
   const hasMore = turn?.known === 'lost' || (turn?.known === 'waits' && turn.until !== undefined);
@@ -115,7 +112,7 @@ function passOn({ fire: { alarm, occurrence }, turn }: Ring, news: TurnNews | un
   news?.handOver({ id, label, wake_message }, fireId, turn.known === 'waits' ? turn.until : undefined);
 }
 
-/** Counts the seconds down while a person waits for a ring. */
+/** Shows a countdown to a fire. */
 async function countDown({ out, clock }: CliContext, dueAt: number, signal: AbortSignal): Promise<void> {
   while (out.live && !signal.aborted && clock.now() < dueAt) {
     out.progress(`          rings in ${Math.ceil((dueAt - clock.now()) / 1000)} s`);
@@ -123,10 +120,7 @@ async function countDown({ out, clock }: CliContext, dueAt: number, signal: Abor
   }
 }
 
-/**
- * Where the console is: for a person who watches, by an address that works once; in a log, where it would lie about, by
- * one that opens nothing.
- */
+/** The console's address: one-time on a terminal; in a log, one without sign-in code. */
 function consoleLine({ out, clock }: CliContext, { router, identity }: LocalStack, secret: string): string {
   const { url, localhost } = router.public;
   return out.live
@@ -145,7 +139,7 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
   let news: TurnNews | undefined;
   const console = ownConsole(context, personOf(context, {}) ?? 'you');
   let notifier: Notifier | undefined;
-  /** The fire whose line stands last on the screen. */
+  /** The fire whose line is last on the screen. */
   let above: string | undefined;
   const onRang = (ring: Ring) => {
     out.line(rangLine(out, ring));
@@ -178,11 +172,11 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
     await notifier?.close();
     watch.stop();
     console.close();
-    // What did not start has closed itself.
+    // A failed start has closed its parts.
     const started = await starting?.catch(() => undefined);
     await started?.close();
   };
-  // Before anything runs: whoever ends it while it starts is to find nothing left behind either.
+  // Before anything runs, so that a stop during the start leaves nothing behind.
   const end = async () => {
     out.line(stoppingLine(out, watch.underWay));
     await stop();
@@ -245,25 +239,23 @@ export async function up(context: CliContext, flags: { once?: boolean }): Promis
   assertFinished(outcome);
 }
 
-/** `--once` succeeds when the turn it waited for has finished with a reply. */
+/** `--once` succeeds when its turn has finished with a reply. */
 function assertFinished(ring: Ring | undefined): void {
   if (!ring)
     throw new ReveilleError(
       'unavailable',
-      `the alarm has not rung within ${ONCE_LIMIT_MS / 1000} s; run "reveille doctor"`,
+      `the alarm did not fire within ${ONCE_LIMIT_MS / 1000} s; run "reveille doctor"`,
     );
   const { result } = ring.fire;
   if (result.outcome !== 'delivered')
     throw new ReveilleError(
       'unavailable',
-      `the wake was not accepted: ${plainWakeError(result.error)}; the alarm is kept and tried again by the next "reveille up"`,
+      `the wake was not accepted: ${plainWakeError(result.error)}; the alarm is kept and retried by the next "reveille up"`,
     );
   const { turn } = ring;
-  // Of some agents their acceptance is all there is to know.
+  // Some agents report acceptance only.
   if (turn?.known === 'accepted' || (turn?.known === 'end' && turn.status === 'done')) return;
   const why =
-    turn?.known === 'end'
-      ? `${turn.status}: ${turn.error ?? 'no reason given'}`
-      : (turn?.why ?? 'nothing is known of it');
+    turn?.known === 'end' ? `${turn.status}: ${turn.error ?? 'no reason given'}` : (turn?.why ?? 'no turn report');
   throw new ReveilleError('unavailable', `the wake was accepted, but its turn did not finish (${why})`);
 }

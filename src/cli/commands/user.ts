@@ -1,4 +1,4 @@
-/** `reveille user`: people who reach their agent through the router's public listener, and their tokens. */
+/** `reveille user`: users of the router's public listener, and their tokens. */
 
 import { localTime, shortTime } from '../../kit/clock/local-time.ts';
 import { alarmKeyOf, personKeyMark, rightsOf, taskTokenOf } from '../../kit/identity/person-rights.ts';
@@ -27,14 +27,14 @@ import { lookOf } from '../screens/look.ts';
 
 export type CredentialFlags = { name?: string; expiresIn?: string; expiresAt?: string };
 
-/** Enough to know a user by; the whole of it is in the JSON. */
+/** Characters that identify a user; the JSON has all of them. */
 const USER_CELLS = 16;
 
 function credentialOf({ clock }: CliContext, { name, expiresIn, expiresAt }: CredentialFlags): PersonTokenCreate {
   if (name !== undefined && (name === '' || name.length > PERSON_NAME_MAX))
     throw new UsageError(`--name must have 1 to ${PERSON_NAME_MAX} characters`);
   if (expiresIn !== undefined && expiresAt !== undefined)
-    throw new UsageError('--expires-in and --expires-at say the same thing; give one of them');
+    throw new UsageError('--expires-in and --expires-at exclude each other; give one of them');
   const seconds = durationFlag('--expires-in', expiresIn, 60);
   const at =
     seconds === undefined ? instantFlag('--expires-at', expiresAt) : formatInstant(clock.now() + seconds * 1000);
@@ -42,10 +42,10 @@ function credentialOf({ clock }: CliContext, { name, expiresIn, expiresAt }: Cre
 }
 
 /**
- * Lets the keys that follow from a token in at chronosd and the executor, where this command has the operator's right to
- * it, and tells the router.
+ * Registers the keys that are derived from the token at chronosd and the executor, where this command has the operator's
+ * right, and reports them to the router.
  *
- * @returns what the console will lack, in sentences
+ * @returns missing parts of the console, as sentences
  */
 async function arrange(context: CliContext, { user_id, id, name, token }: PersonTokenMade): Promise<string[]> {
   const { CHRONOS_ADMIN_TOKEN: secret, EXECUTOR_ADMIN_TOKEN } = context.settings;
@@ -59,7 +59,8 @@ async function arrange(context: CliContext, { user_id, id, name, token }: Person
           (thrown: unknown) => toReveilleError(thrown).message,
         )
       : `${variable} is not set here`;
-    if (why !== undefined) lacks.push(`The console will not show their ${what}: ${why}. Then make another token.`);
+    if (why !== undefined)
+      lacks.push(`The console will not show their ${what}: ${why}. Create another token afterwards.`);
   };
   await attempt('alarms', 'CHRONOS_ADMIN_TOKEN', secret !== undefined, async () => {
     const public_key = alarmKeyOf(rights).publicKeyHex;
@@ -84,9 +85,9 @@ async function show(context: CliContext, made: PersonTokenMade): Promise<void> {
       ? 'does not expire'
       : `until ${localTime(Date.parse(made.expires_at), lookOf(context))}`;
   out.result(made, [
-    `${oneLine(made.user_id)} may come in at the router's public listener with this token (${oneLine(made.name)}, ${until}); it is not shown again:`,
+    `${oneLine(made.user_id)} can sign in at the router's public listener with this token (${oneLine(made.name)}, ${until}); it is not shown again:`,
     `  ${out.paint('bold', made.token)}`,
-    '  It reaches the machine of this user and nothing else: REVEILLE_URL=<address> REVEILLE_TOKEN=<token> reveille chat',
+    '  It gives access to this user only: REVEILLE_URL=<address> REVEILLE_TOKEN=<token> reveille chat',
     ...(made.has_console ? ['  and the console: REVEILLE_TOKEN=<token> reveille open --url <address>'] : []),
     ...lacks,
   ]);
@@ -109,12 +110,11 @@ export async function userRevoke(context: CliContext, { token }: { token?: strin
   );
   const left = (await Promise.all(revoked.map((one) => withdraw(context, one)))).flat();
   const names = revoked.map(({ name, id }) => `${oneLine(name)} (${id})`).join(', ');
-  const words =
-    revoked.length === 0 ? `No token of ${userId} stood` : `Revoked ${names}: streams that are open end now`;
+  const words = revoked.length === 0 ? `${userId} has no valid token` : `Revoked ${names}: open streams end now`;
   context.out.result({ user_id: userId, revoked }, [words, ...left]);
 }
 
-/** Takes back at chronosd and the executor what a token could do there. @returns what is left to do, in sentences */
+/** Revokes the token's rights at chronosd and the executor. @returns remaining steps, as sentences */
 async function withdraw(context: CliContext, { user_id, alarm_key, submitter }: PersonTokenView): Promise<string[]> {
   const attempt = async (work: () => Promise<unknown>, what: string, command: string): Promise<string[]> => {
     try {
@@ -122,7 +122,7 @@ async function withdraw(context: CliContext, { user_id, alarm_key, submitter }: 
       return [];
     } catch (thrown) {
       const { code, message } = toReveilleError(thrown);
-      return code === 'not_found' ? [] : [`${what} still stands (${message}); revoke it with: ${command}`];
+      return code === 'not_found' ? [] : [`${what} is still valid (${message}); revoke it with: ${command}`];
     }
   };
   const alarms =
@@ -144,7 +144,7 @@ async function withdraw(context: CliContext, { user_id, alarm_key, submitter }: 
   return [...alarms, ...tasks];
 }
 
-/** By the whole id, or the beginning of one. */
+/** By the whole id, or its beginning. */
 async function idMeant(context: CliContext, userId: string, given: string): Promise<string> {
   const all = await routerClient(context).users(userId);
   const found = all.filter(({ id }) => given.length >= 4 && id.startsWith(given.toLowerCase()));
@@ -152,7 +152,7 @@ async function idMeant(context: CliContext, userId: string, given: string): Prom
   const message =
     found.length === 0
       ? `${userId} has no token with this id (got ${given}); see: reveille user list ${userId}`
-      : `several tokens are meant by ${given}: ${found.map(({ id }) => id).join(', ')}`;
+      : `${given} matches several tokens: ${found.map(({ id }) => id).join(', ')}`;
   throw new ReveilleError(found.length === 0 ? 'not_found' : 'conflict', message);
 }
 
@@ -163,7 +163,7 @@ export async function userList(context: CliContext, given?: string): Promise<voi
     for (const view of found) out.result(view, []);
     return;
   }
-  if (found.length === 0) return out.line('No users. Let a person in with: reveille user add <user_id>');
+  if (found.length === 0) return out.line('No users. Add one with: reveille user add <user_id>');
   const look = lookOf(context);
   const when = (instant: string | undefined, none: string) =>
     instant === undefined ? none : shortTime(Date.parse(instant), look);

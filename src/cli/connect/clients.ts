@@ -1,9 +1,9 @@
-/** The programs that can be connected: which files they read, and how an MCP server and a hook look in them. */
+/** The clients that can be connected: their files, and the form of MCP servers and hooks in them. */
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import type { Settings } from '../../wire/settings.ts';
 
-/** Where things are on a machine, and in which folder somebody stands. */
+/** Paths on a computer, and the current folder. */
 export type Surroundings = {
   readonly environment: Settings;
   readonly platform: NodeJS.Platform;
@@ -12,22 +12,22 @@ export type Surroundings = {
 
 export type ServersPart = {
   readonly kind: 'servers';
-  /** The field of the file that holds servers by their names. */
+  /** The field of the file that contains servers by name. */
   readonly field: string;
-  /** What each of them says besides how it is started. */
+  /** Further fields of each server. */
   readonly extra: Readonly<Record<string, string>>;
 };
 
 export type HookPart = {
   readonly kind: 'hook';
-  /** What happens when somebody sends a prompt, in the words of the client. */
+  /** The event of a prompt, as the client names it. */
   readonly event: string;
   /** Flags of `reveille time hook`. */
   readonly flags: string;
   readonly timeout: number;
 };
 
-/** A file of a client, and what of ours goes into it. */
+/** A file of a client, and our entries in it. */
 export type ClientFile = {
   readonly path: string;
   readonly format: 'json' | 'toml';
@@ -36,18 +36,18 @@ export type ClientFile = {
 
 export type Client = {
   readonly title: string;
-  /** What to do until it has read its files again. */
+  /** What to do until the client reads its files again. */
   readonly afterwards: string;
-  /** For this person, everywhere. */
+  /** For this user, everywhere. */
   user(around: Surroundings): ClientFile[];
-  /** For the folder that somebody stands in; a client without this has no such files. */
+  /** For the current folder; a client without this has no such files. */
   project?(around: Surroundings): ClientFile[];
 };
 
 export const homeOf = ({ environment: { HOME, USERPROFILE }, platform }: Surroundings) =>
   (platform === 'win32' ? USERPROFILE : HOME) || homedir();
 
-/** Where desktop programs keep what belongs to their user. */
+/** Folders of desktop programs for their user's files. */
 function desktopFolder(around: Surroundings): string {
   const { environment, platform } = around;
   if (platform === 'win32') return environment.APPDATA || join(homeOf(around), 'AppData', 'Roaming');
@@ -70,7 +70,7 @@ const TYPED = servers('mcpServers', { type: 'stdio' });
 export const CLIENTS: Readonly<Record<string, Client>> = {
   claude: {
     title: 'Claude Code',
-    afterwards: 'start Claude Code anew; /mcp shows both servers',
+    afterwards: 'restart Claude Code; /mcp shows both servers',
     user(around) {
       const own = around.environment.CLAUDE_CONFIG_DIR;
       return [
@@ -80,13 +80,13 @@ export const CLIENTS: Readonly<Record<string, Client>> = {
     },
     project: ({ cwd }) => [
       json(join(cwd, '.mcp.json'), TYPED),
-      // Not the file that is shared: the paths in it are those of one machine.
+      // Not the shared file: the paths are those of one computer.
       json(join(cwd, '.claude', 'settings.local.json'), PROMPT),
     ],
   },
   codex: {
     title: 'Codex',
-    afterwards: 'start Codex anew, and trust the hook once under /hooks',
+    afterwards: 'restart Codex, and trust the hook once under /hooks',
     user(around) {
       const folder = around.environment.CODEX_HOME || join(homeOf(around), '.codex');
       return [toml(join(folder, 'config.toml')), json(join(folder, 'hooks.json'), PROMPT)];
@@ -95,23 +95,23 @@ export const CLIENTS: Readonly<Record<string, Client>> = {
   },
   gemini: {
     title: 'Gemini CLI',
-    afterwards: 'start Gemini CLI anew; /mcp shows both servers',
+    afterwards: 'restart Gemini CLI; /mcp shows both servers',
     user(around) {
       const home = around.environment.GEMINI_CLI_HOME || homeOf(around);
       return [json(join(home, '.gemini', 'settings.json'), servers(), BEFORE_AGENT)];
     },
     project: ({ cwd }) => [json(join(cwd, '.gemini', 'settings.json'), servers(), BEFORE_AGENT)],
   },
-  // Cursor has no hook that can add to a prompt (docs/time-hook.md).
+  // Cursor has no hook that can add to a prompt (docs/guides/time-hook.md).
   cursor: {
     title: 'Cursor',
-    afterwards: 'switch both servers on under Settings, MCP',
+    afterwards: 'enable both servers under Settings, MCP',
     user: (around) => [json(join(homeOf(around), '.cursor', 'mcp.json'), servers())],
     project: ({ cwd }) => [json(join(cwd, '.cursor', 'mcp.json'), servers())],
   },
   vscode: {
     title: 'VS Code',
-    afterwards: 'VS Code asks once whether it may start them',
+    afterwards: 'VS Code asks once for permission to start them',
     user: (around) => [
       json(join(desktopFolder(around), 'Code', 'User', 'mcp.json'), servers('servers', { type: 'stdio' })),
     ],
@@ -119,7 +119,7 @@ export const CLIENTS: Readonly<Record<string, Client>> = {
   },
   'claude-desktop': {
     title: 'Claude Desktop',
-    afterwards: 'quit Claude Desktop and start it anew',
+    afterwards: 'quit and restart Claude Desktop',
     user: (around) => [json(join(desktopFolder(around), 'Claude', 'claude_desktop_config.json'), servers())],
   },
 };

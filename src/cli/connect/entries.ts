@@ -1,6 +1,6 @@
 /**
- * What is written into the configuration of a client: two MCP servers, and a hook that tells the time. Nothing in it is
- * secret: the programs find the home, and with it keys and tokens, by themselves.
+ * Our entries in the configuration of a client: two MCP servers, and a hook that prints the time. They contain no secret:
+ * the programs find the home with keys and tokens by themselves.
  */
 import { realpathSync } from 'node:fs';
 import { delimiter, isAbsolute, join, resolve } from 'node:path';
@@ -15,43 +15,43 @@ export type ServerEntry = {
   readonly env?: Readonly<Record<string, string>>;
 };
 
-/** The servers by the names that clients know them by, and the command of `reveille` that each is. */
+/** The servers by their names in clients, and the `reveille` command of each. */
 export const SERVERS = { chronos: 'mcp', chronometric: 'chronometric' } as const;
 export type ServerName = keyof typeof SERVERS;
 
 export type Entries = {
   readonly servers: Readonly<Partial<Record<ServerName, ServerEntry>>>;
-  /** The words of the hook, without its format; `undefined` leaves it out. */
+  /** The words of the hook, without its format; `undefined` omits it. */
   readonly hook: readonly string[] | undefined;
 };
 
-/** Which parts of it somebody wants. */
+/** Parts that can be omitted. */
 export const PARTS = ['alarms', 'time', 'hook'] as const;
 export type Part = (typeof PARTS)[number];
 
-/** Where the program's data is, when it is not where it looks by itself. None of them is a secret. */
+/** Variables with the location of the program's data, when it is not the default. None is a secret. */
 const PLACES = ['REVEILLE_HOME', 'REVEILLE_PROFILE', 'CHRONOMETRIC_DATA_DIR'] as const;
 export const PLACE_NAMES: readonly string[] = PLACES;
 
-/** Folders of `npx`, `pnpm dlx`, `yarn dlx` and `bunx`, which are emptied some day. */
+/** Folders of `npx`, `pnpm dlx`, `yarn dlx` and `bunx`, which are temporary. */
 const CACHES = /[/\\](?:_npx|dlx(?:-[^/\\]*)?|xfs-[^/\\]+|bunx-[^/\\]+)[/\\]/;
 
 export const isCached = (path: string): boolean => CACHES.test(path);
 
 /**
  * @returns the path
- * @throws ReveilleError `conflict` for one that will not be there for long
+ * @throws ReveilleError `conflict` for a temporary one
  */
 function lasting(path: string): string {
   if (!isCached(path)) return path;
   throw new ReveilleError(
     'conflict',
-    `${path} is a cache that is emptied some day, and a client would start it for years; ` +
-      'install the program for good (npm install --global reveille, or reveille service install), and connect from there',
+    `${path} is a cache that is emptied some day; a client needs a permanent program. ` +
+      'Install it (npm install --global reveille, or reveille service install), and connect again',
   );
 }
 
-/** Node by the name that outlives its updates, such as `/opt/homebrew/bin/node`, where the PATH has one. */
+/** Node by the name that outlives its updates, such as `/opt/homebrew/bin/node`, if the PATH has one. */
 function nodeProgram(execPath: string, path: string): string {
   const name = process.platform === 'win32' ? 'node.exe' : 'node';
   const isIt = (candidate: string) => {
@@ -70,7 +70,7 @@ function nodeProgram(execPath: string, path: string): string {
 }
 
 export type Installation = {
-  /** The entry of the program that is running. */
+  /** The entry of the running program. */
   readonly program: string;
   /** The Node that runs it. */
   readonly execPath: string;
@@ -78,7 +78,7 @@ export type Installation = {
 };
 
 /**
- * @param without what to leave out
+ * @param without parts to omit
  * @throws ReveilleError `conflict` when the program runs from a cache
  */
 export function entriesOf({ program, execPath, environment }: Installation, without: readonly Part[]): Entries {
@@ -89,7 +89,7 @@ export function entriesOf({ program, execPath, environment }: Installation, with
   });
   const env = places.length === 0 ? {} : { env: Object.fromEntries(places) };
   const server = (name: ServerName) => ({ command: words[0], args: [words[1], SERVERS[name]], ...env });
-  // cmd has no word that sets a variable for one command.
+  // cmd has no syntax for a variable of one command.
   const canHook = places.length === 0 || process.platform !== 'win32';
   const hook = [...places.map(([name, value]) => `${name}=${shellWord(value)}`), ...words.map(shellWordOf)];
   return {
@@ -101,7 +101,7 @@ export function entriesOf({ program, execPath, environment }: Installation, with
   };
 }
 
-/** A word for the shell that the client runs hooks in. */
+/** A word for the shell of the client's hooks. */
 function shellWordOf(word: string): string {
   return process.platform === 'win32' ? `"${word}"` : shellWord(word);
 }
@@ -109,7 +109,7 @@ function shellWordOf(word: string): string {
 const isProgram = (word: unknown) =>
   typeof word === 'string' && /(?:^|[/\\])reveille(?:\.mjs|\.cmd|@[^/\\]*)?$/.test(word);
 
-/** Whether an entry of a client starts a server of ours, from whatever place. */
+/** Whether an entry of a client starts our server, from any location. */
 export function isOurServer(name: ServerName, entry: unknown): boolean {
   const { command, args } = (entry ?? {}) as { command?: unknown; args?: unknown };
   const words = [command, ...(Array.isArray(args) ? args : [])];

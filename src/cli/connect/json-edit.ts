@@ -1,6 +1,6 @@
 /**
- * Putting our entries into a JSON file of somebody else's, and taking them out: the rest stays as it is, byte for byte,
- * comments and trailing commas too. Pure.
+ * Adds our entries to a JSON file of another program, and removes them. The rest is unchanged, byte for byte, including
+ * comments and trailing commas. Pure.
  */
 import {
   applyEdits,
@@ -27,7 +27,7 @@ const kindOf = (value: unknown) => (Array.isArray(value) ? 'a list' : value === 
 
 const malformed = (message: string) => new ReveilleError('invalid_request', message);
 
-/** The place of an offset, as editors count: lines and columns from 1. */
+/** The position of an offset in editor style: line and column from 1. */
 function placeOf(text: string, offset: number): string {
   const before = text.slice(0, offset).split('\n');
   return `line ${before.length}, column ${before.at(-1)!.length + 1}`;
@@ -36,13 +36,13 @@ function placeOf(text: string, offset: number): string {
 /** `PropertyNameExpected` as words. */
 const wordsOf = (code: string) => code.replace(/(?<=[a-z])(?=[A-Z])/g, ' ').toLowerCase();
 
-/** Which of two fields of one name counts, programs do not agree on. */
+/** Programs disagree about which of two fields with one name counts. */
 function refuseTwice(text: string, node: Node): void {
   const names = new Set<string>();
   for (const child of node.children ?? []) {
     const [name] = child.type === 'property' ? child.children! : [];
     if (name !== undefined && names.has(name.value))
-      throw malformed(`${placeOf(text, name.offset)}: the field "${name.value}" is there twice`);
+      throw malformed(`${placeOf(text, name.offset)}: the field "${name.value}" is a duplicate`);
     if (name !== undefined) names.add(name.value);
     refuseTwice(text, child);
   }
@@ -50,7 +50,7 @@ function refuseTwice(text: string, node: Node): void {
 
 /**
  * @param text an empty one counts as an empty object
- * @throws ReveilleError `invalid_request` with the place of what is not JSON
+ * @throws ReveilleError `invalid_request` with the position of a syntax error
  */
 export function readJson(text: string): Fields {
   if (text.trim() === '') return {};
@@ -63,21 +63,21 @@ export function readJson(text: string): Fields {
   return value;
 }
 
-/** A field that holds others; absent counts as empty. */
+/** An object field; absent counts as empty. */
 function fieldsAt(parent: Fields, name: string, path: string): Fields {
   const value = parent[name] ?? {};
   if (!isFields(value)) throw malformed(`"${path}" must be an object (it is ${kindOf(value)})`);
   return value;
 }
 
-/** As the file is written: its first indentation, and its line ends. */
+/** The style of the file: its first indentation, and its line ends. */
 function formattingOf(text: string): FormattingOptions {
   const [, indent = '  '] = /^[{[]?\s*?\n([ \t]+)/m.exec(text) ?? [];
   const isTab = indent.startsWith('\t');
   return { insertSpaces: !isTab, tabSize: isTab ? 1 : indent.length, eol: text.includes('\r\n') ? '\r\n' : '\n' };
 }
 
-/** Sets what stands at a path; -1 at its end is a new last item of a list. */
+/** Sets the value at a path; -1 at its end is a new last item of a list. */
 function put(text: string, path: JSONPath, value: unknown): string {
   const isArrayInsertion = path.at(-1) === -1;
   return applyEdits(text, modify(text, path, value, { formattingOptions: formattingOf(text), isArrayInsertion }));
@@ -85,14 +85,14 @@ function put(text: string, path: JSONPath, value: unknown): string {
 
 const BLANKS_AND_COMMENTS = /(?:\s|\/\/[^\n]*|\/\*[\s\S]*?\*\/)*/y;
 
-/** Where the comma behind an offset stands, if that is what comes next. */
+/** The offset of a comma right after an offset, if there is one. */
 function commaAfter(text: string, offset: number): number | undefined {
   BLANKS_AND_COMMENTS.lastIndex = offset;
   const at = offset + (BLANKS_AND_COMMENTS.exec(text)?.[0].length ?? 0);
   return text[at] === ',' ? at : undefined;
 }
 
-/** Takes out the field or the item at a path, with the one comma that is too many then; comments of others stay. */
+/** Removes the field or item at a path, with its comma; other comments stay. */
 function take(text: string, path: JSONPath): string {
   const tree = parseTree(text, [], { allowTrailingComma: true });
   const value = tree && findNodeAtLocation(tree, path);
@@ -103,7 +103,7 @@ function take(text: string, path: JSONPath): string {
   const end = node.offset + node.length;
   const comma = commaAfter(text, end);
   const rest = text.slice(comma === undefined ? end : comma + 1);
-  // The line goes with it where it has one of its own; else a comment before it might swallow what follows.
+  // A line of its own is removed whole; otherwise a comment before it might swallow the next text.
   const start = /^[ \t]*\r?\n/.test(rest) ? text.slice(0, node.offset).trimEnd().length : node.offset;
   const spare = comma === undefined && before ? commaAfter(text, before.offset + before.length) : undefined;
   if (spare === undefined || spare >= start) return text.slice(0, Math.min(start, spare ?? start)) + rest;
@@ -112,7 +112,7 @@ function take(text: string, path: JSONPath): string {
 
 const same = (left: unknown, right: unknown) => JSON.stringify(left) === JSON.stringify(right);
 
-/** The servers of a file that are ours, and the first that has a name of ours and is somebody else's. */
+/** Our servers in a file, and the first foreign server with a name of ours. */
 function serversIn(text: string, { field }: ServersPart): { ours: Fields; foreign: string | undefined } {
   const all = fieldsAt(readJson(text), field, field);
   const named = (Object.keys(SERVERS) as ServerName[]).filter((name) => all[name] !== undefined);
@@ -124,10 +124,10 @@ function serversIn(text: string, { field }: ServersPart): { ours: Fields; foreig
 export const nameTaken = (field: string, name: string) =>
   new ReveilleError(
     'conflict',
-    `"${field}.${name}" is a server of that name that is not Reveille's; rename it or take it out, and connect again`,
+    `"${field}.${name}" is a server of another program; rename or remove it, and connect again`,
   );
 
-/** Gives a server the start that it should have; what else somebody has written into its entry stays. */
+/** Sets the start of a server; other fields of its entry stay. */
 function putServer(text: string, path: JSONPath, was: Fields, wanted: Fields): string {
   let changed = text;
   const { env: wantedPlaces = {}, ...start } = wanted as { env?: Fields } & Fields;
@@ -164,7 +164,7 @@ function removeServers(text: string, part: ServersPart): string {
 
 type Place = { readonly group: number; readonly at: number; readonly command: string };
 
-/** Where our hook stands among those of an event. */
+/** The index of our hook among those of an event. */
 function hooksIn(text: string, event: string): Place[] {
   const groups = fieldsAt(readJson(text), 'hooks', 'hooks')[event] ?? [];
   if (!Array.isArray(groups)) throw malformed(`"hooks.${event}" must be a list (it is ${kindOf(groups)})`);
@@ -204,14 +204,14 @@ function removeHook(text: string, { event }: HookPart): string {
 }
 
 /**
- * @returns the text with our entries, the same text when they are in it
- * @throws ReveilleError `conflict` when a name of ours is somebody else's
+ * @returns the text with our entries, unchanged when they are in it
+ * @throws ReveilleError `conflict` when another server has a name of ours
  */
 export function connectJson(text: string, part: ServersPart | HookPart, entries: Entries): string {
   return part.kind === 'servers' ? connectServers(text, part, entries) : connectHook(text, part, entries);
 }
 
-/** @returns the text without our entries, the same text when there are none */
+/** @returns the text without our entries, unchanged when there are none */
 export function removeJson(text: string, part: ServersPart | HookPart): string {
   return part.kind === 'servers' ? removeServers(text, part) : removeHook(text, part);
 }

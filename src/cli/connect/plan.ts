@@ -1,8 +1,8 @@
 /**
- * What connecting a client, or undoing it, does to its files: worked out first, shown, and then done.
+ * The changes of connecting or disconnecting a client: computed first, shown, and then written.
  *
- * Undoing needs no record of its own. When the file is exactly what connecting makes of the backup (or of nothing, when
- * there is none), then nobody has changed it meanwhile, and the backup comes back. Else our entries alone are taken out.
+ * Disconnecting needs no record. When the file is exactly the result of connecting the backup (or an empty file), it was
+ * not changed meanwhile, and the backup is restored. Otherwise only our entries are removed.
  */
 import { isDeepStrictEqual } from 'node:util';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -25,16 +25,16 @@ import { connectToml, readToml, removeToml } from './toml-edit.ts';
 export type Change = {
   readonly file: ConfigFile;
   readonly action: 'create' | 'change' | 'restore' | 'delete' | 'none';
-  /** What the file says afterwards; empty when it is gone. */
+  /** The new content of the file; empty when it is deleted. */
   readonly after: string;
-  /** Where the file from before is kept, or was; `undefined` when there is none. */
+  /** The location of the backup; `undefined` without one. */
   readonly backup: string | undefined;
   apply(): void;
 };
 
 type Edit = (text: string) => string;
 
-/** Names the file in what was wrong with it. */
+/** Adds the file's name to an error. */
 function about<T>(path: string, read: () => T): T {
   try {
     return read();
@@ -44,7 +44,7 @@ function about<T>(path: string, read: () => T): T {
   }
 }
 
-/** What connecting makes of a text; a file that is new ends with a line end. */
+/** The result of connecting a text; a new file ends with a line end. */
 const connected =
   ({ format, parts }: ClientFile, entries: Entries): Edit =>
   (text) => {
@@ -65,7 +65,7 @@ const removed =
 
 const readAs = ({ format }: ClientFile) => (format === 'toml' ? readToml : readJson);
 
-/** Without what is empty: taking our entries out leaves no empty field behind, whoever made it. */
+/** Without empty fields, so that removing our entries leaves none behind. */
 function withoutEmpty(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || value instanceof Date) return value;
   const left = Object.entries(value).flatMap(([name, below]) => {
@@ -75,10 +75,7 @@ function withoutEmpty(value: unknown): unknown {
   return left.length === 0 ? undefined : Object.fromEntries(left);
 }
 
-/**
- * The edit is checked by reading what it made: everything but what is ours must be as it was, and connecting once more
- * must change nothing.
- */
+/** Checks an edit by reading its result: all foreign fields are unchanged, and connecting again changes nothing. */
 function checkEdit(described: ClientFile, edit: Edit, before: string, after: string): void {
   const read = readAs(described);
   const without = removed(described);
@@ -86,11 +83,11 @@ function checkEdit(described: ClientFile, edit: Edit, before: string, after: str
   if (isKept && edit(after) === after) return;
   throw new ReveilleError(
     'conflict',
-    'cannot be changed without touching what is not ours; put our entries in by hand, as docs/connect.md shows them',
+    'cannot be changed without touching other entries; add our entries by hand (reveille docs connect an agent)',
   );
 }
 
-/** @throws ReveilleError when a file is not to be read, or not to be changed; then nothing has been written */
+/** @throws ReveilleError when a file cannot be read or changed; then nothing has been written */
 export function planConnect(files: readonly ClientFile[], entries: Entries, project?: string): Change[] {
   return files.map((described) => {
     const file = readConfigFile(described.path, project);
@@ -104,13 +101,13 @@ export function planConnect(files: readonly ClientFile[], entries: Entries, proj
     checkWritable(file);
     if (file.bytes === undefined) {
       const apply = () => {
-        // A backup of a file that somebody has removed since says nothing of now.
+        // A backup of a file that was removed since is outdated.
         removeBackup(file.path);
         writeConfigFile(file, after);
       };
       return { file, action: 'create', after, backup: undefined, apply };
     }
-    // Connected before: what was there before that is kept already.
+    // Already connected: the backup is kept.
     const isFirst = removed(described)(file.text) === file.text || readBackup(file.path) === undefined;
     const apply = () => {
       if (isFirst) writeBackup(file);
@@ -120,7 +117,7 @@ export function planConnect(files: readonly ClientFile[], entries: Entries, proj
   });
 }
 
-/** The entries that a file has now, whatever program they start. */
+/** Our entries in a file, for any location of the program. */
 function entriesIn(described: ClientFile, text: string): Entries {
   const document = readAs(described)(text);
   const without = readAs(described)(removed(described)(text));
@@ -147,7 +144,7 @@ function entriesIn(described: ClientFile, text: string): Entries {
   return { servers, hook };
 }
 
-/** @throws ReveilleError when a file is not to be read, or not to be changed; then nothing has been written */
+/** @throws ReveilleError when a file cannot be read or changed; then nothing has been written */
 export function planUndo(files: readonly ClientFile[], project?: string): Change[] {
   return files.map((described) => {
     const file = readConfigFile(described.path, project);
@@ -175,14 +172,14 @@ export function planUndo(files: readonly ClientFile[], project?: string): Change
   });
 }
 
-/** How a client stands: all of ours as it would be written, some of it or of another program's path, or nothing. */
+/** The state of a client: connected, partly or with another program's path, or not connected. */
 export function stateOf(files: readonly ClientFile[], entries: Entries): 'connected' | 'otherwise' | 'no' {
   const texts = files.map((described) => ({ described, text: readConfigFile(described.path).text }));
   if (texts.every(({ described, text }) => removed(described)(text) === text)) return 'no';
   return texts.every(({ described, text }) => connected(described, entries)(text) === text) ? 'connected' : 'otherwise';
 }
 
-/** Does it all; when one file cannot be written, those before it are put back. */
+/** Writes all files; when one fails, the earlier ones are restored. */
 export function applyChanges(changes: readonly Change[]): void {
   const done: Change[] = [];
   for (const change of changes) {

@@ -1,7 +1,4 @@
-/**
- * Putting our entries into a TOML file of somebody else's, and taking them out: comments, order and spelling of the rest
- * stay. Pure.
- */
+/** Adds our entries to a TOML file of another program, and removes them; comments, order and spelling of the rest stay. Pure. */
 import { parse, patch } from '@decimalturn/toml-patch';
 import { ReveilleError } from '../../wire/errors.ts';
 import { type Entries, isOurServer, PLACE_NAMES, SERVERS, type ServerEntry, type ServerName } from './entries.ts';
@@ -12,13 +9,13 @@ type Table = Record<string, unknown>;
 const isTable = (value: unknown): value is Table =>
   typeof value === 'object' && value !== null && !Array.isArray(value) && !(value instanceof Date);
 
-/** @throws ReveilleError `invalid_request` with the place of what is not TOML */
+/** @throws ReveilleError `invalid_request` with the position of a syntax error */
 export function readToml(text: string): Table {
   try {
     return parse(text) as Table;
   } catch (cause) {
     const { message } = cause as Error;
-    // "Error parsing TOML (2, 1):", the line, a mark below it, and what is wrong.
+    // "Error parsing TOML (2, 1):", the line, a mark below it, and the problem.
     const [, line, column] = /\((\d+), (\d+)\)/.exec(message) ?? [];
     const what = message.split('\n').at(-1) ?? message;
     const place = line === undefined ? '' : `line ${line}, column ${column}: `;
@@ -35,7 +32,7 @@ function serversOf(document: Table, field: string): Table {
 const ourNames = (servers: Table): ServerName[] =>
   (Object.keys(SERVERS) as ServerName[]).filter((name) => isOurServer(name, servers[name]));
 
-/** A table as people write it. TOML's basic strings take the escapes of JSON. */
+/** A table in common style. TOML's basic strings use the escapes of JSON. */
 function tableOf(field: string, name: string, { command, args, env }: ServerEntry, eol: string): string {
   const lines = [
     `[${field}.${name}]`,
@@ -52,7 +49,7 @@ function tableOf(field: string, name: string, { command, args, env }: ServerEntr
   return `${lines.join(eol)}${eol}`;
 }
 
-/** The entry with our start; what else somebody has written into it stays. */
+/** The entry with our start; its other fields stay. */
 function renewed(was: Table, { command, args, env }: ServerEntry): Table {
   const places = isTable(was.env) ? was.env : {};
   const others = Object.entries(places).filter(([name]) => !PLACE_NAMES.includes(name));
@@ -64,8 +61,8 @@ function renewed(was: Table, { command, args, env }: ServerEntry): Table {
 const same = (left: unknown, right: unknown) => JSON.stringify(left) === JSON.stringify(right);
 
 /**
- * @returns the text with our servers, the same text when they are in it
- * @throws ReveilleError `conflict` when a name of ours is somebody else's
+ * @returns the text with our servers, unchanged when they are in it
+ * @throws ReveilleError `conflict` when another server has a name of ours
  */
 export function connectToml(text: string, field: string, { servers }: Entries): string {
   const document = readToml(text);
@@ -92,7 +89,7 @@ export function connectToml(text: string, field: string, { servers }: Entries): 
     parse(appended);
     return appended;
   } catch {
-    // Servers in an inline table take no tables of their own.
+    // Servers in an inline table have no tables of their own.
     const now = readToml(renewedText);
     const added = missing.map(([name, { command, args, env }]) => [
       name,
@@ -105,7 +102,7 @@ export function connectToml(text: string, field: string, { servers }: Entries): 
 const sorted = (value: unknown): unknown =>
   isTable(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value;
 
-/** @returns the text without our servers, the same text when there are none */
+/** @returns the text without our servers, unchanged when there are none */
 export function removeToml(text: string, field: string): string {
   const document = readToml(text);
   const present = serversOf(document, field);

@@ -1,6 +1,6 @@
 /**
- * The wake target that `connect` registers: a client in a terminal, in one folder. What was registered before is kept, so
- * that `--undo` brings it back.
+ * The wake target that `connect` registers: a terminal client in one folder. The earlier target is kept, so that `--undo`
+ * restores it.
  */
 import { randomUUID } from 'node:crypto';
 import { rmSync } from 'node:fs';
@@ -27,12 +27,12 @@ export const isWakeable = (client: string): boolean => WAKEABLE.has(client);
 const recordSchema = z.object({
   client: z.string(),
   folder: z.string(),
-  /** `neo`, `none`, or the machine that was registered before. */
+  /** `neo`, `none`, or the earlier machine. */
   before: z.union([z.enum(['neo', 'none']), machinePutSchema]),
 });
 export type WakeTarget = z.output<typeof recordSchema>;
 
-/** The wake target that `connect` registered; `undefined` where there is none. */
+/** The wake target that `connect` registered; `undefined` without one. */
 export function readWakeTarget({ home }: Pick<CliContext, 'home'>): WakeTarget | undefined {
   const text = readPrivateFile(home.wakeTargetFile);
   if (text === undefined) return undefined;
@@ -49,11 +49,11 @@ const isPresent = (machine: MachineView | undefined): machine is MachineView =>
 const isOf = ({ provider, spec }: MachineView, client: string, folder: string) =>
   provider === 'command' && spec.preset === client && spec.cwd === folder;
 
-/** Where wakes go now, in words; `undefined` where no router of this home runs. */
+/** The current target of wakes, as text; `undefined` when no router of this home runs. */
 export async function whereWakesGo(context: CliContext): Promise<string | undefined> {
   if (readRun(context.home) === undefined) return undefined;
   const machine = await existingMachine(routerClient(context), userOf(context, undefined));
-  if (!isPresent(machine)) return 'no machine: none is registered';
+  if (!isPresent(machine)) return 'no machine';
   if (isOwnNeo(machine)) return 'the local Neo';
   const { preset, cwd } = machine.spec;
   if (machine.provider === 'command' && typeof cwd === 'string') return `${String(preset)} in ${cwd}`;
@@ -79,7 +79,7 @@ export async function registerWakeTarget(context: CliContext, client: string, fo
     else if (provider !== 'command' || !isWakeable(String(spec.preset)))
       throw new ReveilleError(
         'conflict',
-        `wakes go to ${await whereWakesGo(context)}, which another command registered and --undo could not bring back; to replace it: reveille machine put --provider ${client} --dir ${folder}`,
+        `wakes go to ${await whereWakesGo(context)}, which --undo could not restore; to replace it: reveille machine put --provider ${client} --dir ${folder}`,
       );
     else if (known && isOf(machine, known.client, known.folder)) before = known.before;
     else before = machinePutSchema.parse({ provider, spec });
@@ -93,9 +93,9 @@ export async function registerWakeTarget(context: CliContext, client: string, fo
 }
 
 /**
- * Brings back what was registered before `connect` did; a machine that was changed since stays.
+ * Restores the earlier target; a machine that was changed since stays.
  *
- * @returns where wakes go now
+ * @returns the target of wakes
  */
 export async function undoWakeTarget(context: CliContext, { client, folder, before }: WakeTarget): Promise<string> {
   const router = routerClient(context);
@@ -115,7 +115,7 @@ const TEST_MESSAGE =
 const POLL_MS = 250;
 const TEST_LIMIT_MS = 180_000;
 
-/** What became of the test: the session, and that the second alarm resumed it. */
+/** The result of the test: the session that the second alarm resumed. */
 export type WakeTest = { readonly session: string; readonly replies: readonly string[] };
 
 /**
@@ -123,7 +123,6 @@ export type WakeTest = { readonly session: string; readonly replies: readonly st
  *
  * @throws ReveilleError `unavailable` when a wake or a turn fails, a turn does not end, or does not resume the session
  */
-export async function testWakeTarget(context: CliContext): Promise<WakeTest> {
   const { clock } = context;
   const router = routerClient(context);
   const user = userOf(context, undefined);
@@ -150,7 +149,7 @@ export async function testWakeTarget(context: CliContext): Promise<WakeTest> {
       if (refused !== undefined || clock.now() > until) {
         // It would fire again after this command has ended.
         await chronos.cancelAlarm(id);
-        const why = refused ?? 'its turn has not ended; reveille machine turns shows it';
+        const why = refused ?? 'its turn has not ended; see: reveille machine turns';
         throw new ReveilleError('unavailable', `the test alarm that ${step} a session: ${why}`, { retryable: false });
       }
       await wait(clock, POLL_MS);

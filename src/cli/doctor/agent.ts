@@ -1,7 +1,4 @@
-/**
- * Whether this machine's agent could be woken: what the router knows of it, its program, and whether its address
- * answers.
- */
+/** Whether this computer's agent could be woken: its registration, its program, and its address. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -17,13 +14,13 @@ import { signOfLife } from '../access/unreachable.ts';
 import type { CliContext } from '../context.ts';
 import { type Check, orUndefined, STAND_INS } from './check.ts';
 
-/** What is on record of a machine. */
+/** The record of a machine. */
 export type KnownMachine = { provider: string; spec: unknown; state: string };
 
 const name = 'agent';
-const PUT = 'register it anew with: reveille machine put';
+const PUT = 'register it again with: reveille machine put';
 
-/** The machine of a user as the router's own file has it, for when no router runs. */
+/** The machine of a user from the router's database, while no router runs. */
 export function machineOnDisk({ settings }: CliContext, userId: string): KnownMachine | undefined {
   const path = join(settings.ROUTER_DATA_DIR!, 'router.db');
   if (!existsSync(path)) return undefined;
@@ -33,14 +30,14 @@ export function machineOnDisk({ settings }: CliContext, userId: string): KnownMa
     const row = db.prepare('SELECT provider, spec, state FROM machines WHERE user_id = ?').get(userId);
     return row && { provider: String(row.provider), spec: JSON.parse(String(row.spec)), state: String(row.state) };
   } catch {
-    // A file that cannot be read is told by the check of the databases.
+    // An unreadable file is reported by the check of the databases.
     return undefined;
   } finally {
     db?.close();
   }
 }
 
-/** Asks what is configured for an agent, as far as that can be done without waking it. */
+/** Checks an agent's configuration as far as possible without waking it. */
 export async function checkAgent(context: CliContext, machine: KnownMachine): Promise<Check> {
   try {
     return await look(context, machine);
@@ -63,17 +60,17 @@ async function look(context: CliContext, { provider, spec }: KnownMachine): Prom
     const { command, cwd } = processSpecSchema.parse(spec);
     await findProgram(command[0]!, environment.PATH, 'as its makers say');
     if (cwd !== undefined) await checkFolder(cwd);
-    return { name, status: 'ok', detail: `${command[0]} is there; an alarm starts it` };
+    return { name, status: 'ok', detail: `${command[0]} is installed; an alarm starts it` };
   }
   if (provider === 'command') return lookAtTarget(context, spec);
   const { name: starter } = descriptorOf(provider);
-  return { name, status: 'note', detail: `not asked: ${starter} starts it when an alarm rings` };
+  return { name, status: 'note', detail: `not checked: ${starter} starts it when an alarm fires` };
 }
 
 async function lookAtTarget({ clock, environment, settings }: CliContext, given: unknown): Promise<Check> {
   const spec = commandSpecSchema.parse(given);
   const config = orUndefined(() => parseRouterConfig({ ...STAND_INS, ...settings, ROUTER_DEV: '1' }));
-  if (!config) return { name, status: 'note', detail: 'not asked: the settings of the router have to be right first' };
+  if (!config) return { name, status: 'note', detail: 'not checked: correct the settings of the router first' };
   const preset = new Presets(config.presetFolder).get(spec.preset);
   if (preset.kind === 'terminal') {
     const { path } = await programOf(preset, spec, environment, '');
@@ -81,8 +78,8 @@ async function lookAtTarget({ clock, environment, settings }: CliContext, given:
     return { name, status: 'ok', detail: `${spec.preset} is there: ${path}` };
   }
   const url = spec.url ?? ('url' in preset && typeof preset.url === 'string' ? preset.url : undefined);
-  if (url === undefined) return { name, status: 'note', detail: `${spec.preset} names no address to ask` };
-  // Whether it listens; a request could be an event to it.
+  if (url === undefined) return { name, status: 'note', detail: `${spec.preset} has no address to check` };
+  // Only whether it listens; a request could be an event for it.
   const sign = await signOfLife(new URL(url).origin, clock);
   if (sign !== 'nothing') return { name, status: 'ok', detail: `${spec.preset} listens at ${new URL(url).origin}` };
   const remedy = 'start it, or give its address with: reveille machine put';

@@ -1,4 +1,4 @@
-/** What the doctor looks at of who may approve: the key of this computer, and the executor's roster of this user. */
+/** Checks who can approve: the key of this computer, and the executor's roster of this user. */
 import { oneLine } from '../../kit/text/hidden-characters.ts';
 import type { ApproverList, ApproverView } from '../../wire/approver.ts';
 import { ownerOf } from '../../wire/did.ts';
@@ -9,21 +9,21 @@ import { type KnownApprover, knownApprover } from '../approver/approver-key.ts';
 import type { CliContext } from '../context.ts';
 import { brokenBy, type Check, orUndefined } from './check.ts';
 
-const ENROLL = 'enrol it with: reveille approver enroll';
-const SEAL = 'put it under a passphrase with: reveille approver seal';
+const ENROLL = 'enroll it with: reveille approver enroll';
+const SEAL = 'seal it with a passphrase: reveille approver seal';
 
-/** Whether programs other than the person's own hands can answer with the key of this computer. */
+/** Whether other programs can answer with the key of this computer. */
 export function checkApproverKey({ environment }: Pick<CliContext, 'environment'>): Check | undefined {
   const name = "approver's key";
   try {
     const known = knownApprover(environment);
     if (known === undefined) return undefined;
     const { kept, file } = known;
-    if (kept === 'sealed file') return { name, status: 'ok', detail: `under a passphrase, in ${file}` };
+    if (kept === 'sealed file') return { name, status: 'ok', detail: `sealed with a passphrase, in ${file}` };
     const who =
       kept === 'file'
-        ? `in the open in ${file}: every program that may read your files can approve with it`
-        : `in the ${kept}: once that is unlocked, most programs of yours can approve with it`;
+        ? `unsealed in ${file}: every program that can read your files can approve with it`
+        : `in the ${kept}: while that is unlocked, most programs of yours can approve with it`;
     return { name, status: 'note', detail: `not sealed, ${who}`, remedy: SEAL };
   } catch (error) {
     return brokenBy(name, error);
@@ -32,14 +32,14 @@ export function checkApproverKey({ environment }: Pick<CliContext, 'environment'
 
 const stands = ({ revoked_at, forged }: ApproverView) => revoked_at === undefined && !forged;
 
-/** Whether somebody, and whether the person at this computer, can answer for a user. */
+/** Whether a user has approvers, and whether this computer has one of their keys. */
 function checkStanding({ approvers }: ApproverList, user: string, known: KnownApprover | undefined): Check {
   const name = 'approvers';
   const standing = approvers.filter(stands);
   const own = approvers.find(({ approver }) => approver === known?.publicKey);
   if (standing.length === 0) {
-    const detail = `nobody can approve for ${user}: what the executor asks waits until it expires`;
-    const remedy = own ? anew(known!) : 'enrol a key with: reveille approver enroll';
+    const detail = `${user} has no approver: questions of the executor wait until they expire`;
+    const remedy = own ? anew(known!) : 'enroll a key with: reveille approver enroll';
     return { name, status: 'warning', detail, remedy };
   }
   const keys = standing.filter(({ passkey }) => passkey === undefined).length;
@@ -47,26 +47,23 @@ function checkStanding({ approvers }: ApproverList, user: string, known: KnownAp
   const also = passkeys === 0 ? '' : passkeys === 1 ? ' and 1 passkey' : ` and ${passkeys} passkeys`;
   const count = `${keys === 1 ? '1 key' : `${keys} keys`}${also} stand${standing.length === 1 ? 's' : ''}`;
   if (known === undefined) {
-    const detail = `${count} for ${user}; this computer has none, so nothing is approved from here`;
-    return { name, status: 'note', detail, remedy: 'make one and ask for it with: reveille approver enroll' };
+    const detail = `${count} for ${user}; this computer has none of the keys, so nothing is approved from here`;
+    return { name, status: 'note', detail, remedy: 'create and request one with: reveille approver enroll' };
   }
-  if (own && stands(own))
-    return { name, status: 'ok', detail: `${count} for ${user}, that of this computer among them` };
+  if (own && stands(own)) return { name, status: 'ok', detail: `${count} for ${user}, this computer's key included` };
   const key = `the key of this computer (${known.publicKey.slice(0, 16)}…)`;
   if (own?.revoked_at !== undefined) {
-    const detail = `${key} was revoked at ${own.revoked_at}: its answers are refused`;
+    const detail = `${key} was revoked at ${own.revoked_at}: its answers are rejected`;
     return { name, status: 'warning', detail, remedy: anew(known) };
   }
-  const detail = `${key} is not among the approvers of ${user}: its answers are refused`;
+  const detail = `${key} is not among the approvers of ${user}: its answers are rejected`;
   return { name, status: 'warning', detail, remedy: ENROLL };
 }
 
-/** A key that was revoked does not come back. */
-const anew = ({ file }: KnownApprover) => `move ${file} away, then enrol a new key with: reveille approver enroll`;
+/** A revoked key stays revoked. */
+const anew = ({ file }: KnownApprover) => `move ${file} away, then enroll a new key with: reveille approver enroll`;
 
-/**
- * A reset lets in whoever comes first. One that the person at this computer came after, as the first, is known to them.
- */
+/** After a reset the first key is accepted without a voucher. This user knows it when it is the key of this computer. */
 function checkReset(
   { approvers, resets }: ApproverList,
   user: string,
@@ -76,12 +73,12 @@ function checkReset(
   if (at === undefined) return undefined;
   const own = approvers.find((view) => view.approver === known?.publicKey && stands(view));
   const isOwn = own?.enrolled_by === 'operator' && own.enrolled_at >= at;
-  const since = isOwn ? 'the key of this computer was the first after it' : 'whoever was enrolled since may approve';
+  const since = isOwn ? 'the key of this computer was the first after it' : 'keys enrolled since may approve';
   return {
     name: 'approvers reset',
     status: isOwn ? 'note' : 'warning',
     detail: `the approvers of ${user} were reset by the operator at ${at}; ${since}`,
-    remedy: 'if that was not you, nothing approved since counts; see: reveille approver list',
+    remedy: 'if you did not expect that, approvals since then are invalid; see: reveille approver list',
   };
 }
 
@@ -92,12 +89,12 @@ function checkForged({ approvers }: ApproverList, user: string): Check | undefin
   return {
     name: 'forged approvers',
     status: 'broken',
-    detail: `the roster of ${user} was changed behind the executor's back: ${which}; such lines do not count`,
-    remedy: "somebody can write into the executor's data folder: find out who, then look at: reveille approver list",
+    detail: `the roster of ${user} was changed outside the executor: ${which}; these rows are invalid`,
+    remedy: "a program can write to the executor's data folder: find it, then see: reveille approver list",
   };
 }
 
-/** What the roster of this computer's user says, asked as its operator. */
+/** The roster of this computer's user, as its operator sees it. */
 export async function checkApprovers(context: CliContext): Promise<(Check | undefined)[]> {
   const name = 'approvers';
   const label = orUndefined(() => labelOf(context));
@@ -108,7 +105,7 @@ export async function checkApprovers(context: CliContext): Promise<(Check | unde
     const known = orUndefined(() => knownApprover(context.environment));
     return [checkStanding(list, user, known), checkReset(list, user, known), checkForged(list, user)];
   } catch (error) {
-    // Whoever asks from another computer than the executor's need not be its operator.
+    // A client on another computer need not be the operator.
     if (error instanceof ReveilleError && error.code === 'forbidden')
       return [{ name, status: 'note', detail: `not asked: ${error.message}` }];
     return [brokenBy(name, error)];

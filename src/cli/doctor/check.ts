@@ -1,29 +1,29 @@
-/** One thing that the doctor looked at. */
+/** One check of the doctor. */
 import { type Clock, wait } from '../../kit/clock/clock.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 
 /**
- * `ok`: as it should be. `note`: worth knowing, nothing to mend (not running, not made yet). `warning`: works, but not
- * well or not for long. `broken`: does not work.
+ * `ok`: correct. `note`: information without a problem (not running, not created yet). `warning`: works, but not well or
+ * not for long. `broken`: does not work.
  */
 export type CheckStatus = 'ok' | 'note' | 'warning' | 'broken';
 
 export type Check = {
   name: string;
   status: CheckStatus;
-  /** What was found. */
+  /** The finding. */
   detail: string;
-  /** What to do about it. */
+  /** The remedy. */
   remedy?: string;
 };
 
-/** The check that an error makes; errors of ours carry their remedy in their message. */
+/** The check of an error; our errors contain their remedy. */
 export function brokenBy(name: string, error: unknown): Check {
   if (error instanceof ReveilleError) return { name, status: 'broken', detail: error.message };
   throw error;
 }
 
-/** What `read` gives, or `undefined` where it fails with an error that another check reports. */
+/** The result of `read`, or `undefined` for an error that another check reports. */
 export function orUndefined<T>(read: () => T): T | undefined {
   try {
     return read();
@@ -33,7 +33,7 @@ export function orUndefined<T>(read: () => T): T | undefined {
   }
 }
 
-/** In place of the secrets that `reveille up` makes. */
+/** Replaces the secrets that `reveille up` generates. */
 export const STAND_INS = Object.fromEntries(
   ['TOKEN', 'AGENT_AUTH_SECRET', 'ADMIN_TOKEN', 'WAKE_TOKEN'].map((name) => [
     `CHRONOS_${name}`,
@@ -41,10 +41,10 @@ export const STAND_INS = Object.fromEntries(
   ]),
 );
 
-/** Longer than each check's own limits together; with it the doctor ends within 10 s whatever hangs. */
+/** Longer than the limits inside each check; it ends the doctor within 10 s. */
 const LIMIT_MS = 8000;
 
-/** A check that ends in time: what hangs is said to. */
+/** A check with a time limit. */
 export async function inTime<T extends Check | readonly Check[] | undefined>(
   name: string,
   clock: Clock,
@@ -52,7 +52,7 @@ export async function inTime<T extends Check | readonly Check[] | undefined>(
 ): Promise<readonly Check[]> {
   const limit = new AbortController();
   const late = wait(clock, LIMIT_MS, limit.signal).then((): Check => {
-    return { name, status: 'broken', detail: `not known: looking took longer than ${LIMIT_MS / 1000} s` };
+    return { name, status: 'broken', detail: `unknown: the check took longer than ${LIMIT_MS / 1000} s` };
   });
   try {
     const found = await Promise.race([Promise.resolve().then(work), late]);

@@ -1,4 +1,4 @@
-/** Whether what agents' clients were told to start is still there: a checkout moves, a package goes, a version stays behind. */
+/** Whether the programs in clients' configurations still exist and have this version. */
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
 import { ReveilleError } from '../../wire/errors.ts';
@@ -11,7 +11,7 @@ import { readToml } from '../connect/toml-edit.ts';
 import type { CliContext } from '../context.ts';
 import type { Check } from './check.ts';
 
-/** The words of a hook's command, as a shell reads them. */
+/** The words of a hook's command, split as by a shell. */
 const shellWords = (command: string) =>
   [...command.matchAll(/'((?:[^']|'\\'')*)'|"([^"]*)"|(\S+)/g)].map(
     ([, single, double, bare]) => single?.replaceAll("'\\''", "'") ?? double ?? bare!,
@@ -19,7 +19,7 @@ const shellWords = (command: string) =>
 
 const fieldOf = (value: unknown, name: string): unknown => (value as Record<string, unknown> | undefined)?.[name];
 
-/** The words with which a file of a client starts something of ours, each with what it is called there. */
+/** The words with which a client's file starts our programs, each with its name there. */
 function startsIn(file: ClientFile, value: unknown): { what: string; words: readonly unknown[] }[] {
   return file.parts.flatMap((part): { what: string; words: readonly unknown[] }[] => {
     if (part.kind === 'servers') {
@@ -37,7 +37,7 @@ function startsIn(file: ClientFile, value: unknown): { what: string; words: read
   });
 }
 
-/** The version of the package that a program lies in; `undefined` where it does not say. */
+/** The version of the package of a program; `undefined` when unknown. */
 function versionAround(program: string): string | undefined {
   try {
     return JSON.parse(readFileSync(join(dirname(program), '..', 'package.json'), 'utf8')).version;
@@ -46,31 +46,31 @@ function versionAround(program: string): string | undefined {
   }
 }
 
-/** What is wrong with how something is started; `undefined` when nothing is. */
+/** The problem of an entry; `undefined` without one. */
 function faultOf(words: readonly unknown[]): string | undefined {
   const paths = words.filter((word): word is string => typeof word === 'string' && isAbsolute(word));
   const gone = paths.find((path) => !existsSync(path));
-  if (gone !== undefined) return `${gone}, which is gone`;
+  if (gone !== undefined) return `${gone}, which does not exist`;
   const program = paths.find((path) => /[/\\]reveille\.mjs$/.test(path));
   const version = program === undefined ? undefined : versionAround(program);
-  return version === undefined || version === VERSION ? undefined : `version ${version}, and this is ${VERSION}`;
+  return version === undefined || version === VERSION ? undefined : `version ${version}; this is ${VERSION}`;
 }
 
-/** Looks at the files of each client, this person's and those of the folder that they stand in: a line for each that is wrong. */
+/** Checks the files of each client, for the user and the current folder: one line per problem. */
 export function checkClients({ environment, process: started }: Pick<CliContext, 'environment' | 'process'>): Check[] {
   const around: Surroundings = { environment, platform: process.platform, cwd: started.cwd() };
   const checks: Check[] = [];
   const well: string[] = [];
   for (const [name, { title, user, project }] of Object.entries(CLIENTS)) {
     const own = user(around);
-    // Somebody who stands in their home folder has one of each.
+    // In the home folder both are the same file.
     const here = (project?.(around) ?? []).filter(({ path }) => !own.some((file) => file.path === path));
     const places = [
       { files: own, flag: '' },
       { files: here, flag: ' --project' },
     ];
     for (const { files, flag } of places) {
-      const remedy = `write it anew: reveille connect ${name}${flag} (or take it out: add --undo)`;
+      const remedy = `write it again: reveille connect ${name}${flag} (or remove it: add --undo)`;
       const found = files.map((file) => lookAt(file, environment.HOME ?? ''));
       const fault = found.find((one) => one.fault !== undefined)?.fault;
       if (fault !== undefined)
@@ -94,7 +94,7 @@ function lookAt(file: ClientFile, home: string): { isConnected: boolean; fault?:
     }
     return { isConnected: starts.length > 0 };
   } catch (thrown) {
-    // Somebody else's file, which may have nothing of ours: "reveille connect" says what is wrong with it.
+    // A foreign file, which may have no entry of ours: "reveille connect" reports its problem.
     if (thrown instanceof ReveilleError) return { isConnected: false };
     throw thrown;
   }

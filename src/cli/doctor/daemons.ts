@@ -1,4 +1,4 @@
-/** What the doctor asks the daemons. */
+/** Checks of the running daemons. */
 import { createServer } from 'node:net';
 import { createChronosClient } from '../../chronos/client.ts';
 import { createExecutorClient } from '../../executor/client.ts';
@@ -18,7 +18,7 @@ import { brokenBy, type Check, orUndefined } from './check.ts';
 
 const TIMEOUT_MS = 3000;
 
-/** Why a port cannot be listened on; `undefined` when it can. */
+/** Why a port is not available; `undefined` when it is. */
 function portTaken(url: string): Promise<string | undefined> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve) => {
@@ -29,12 +29,12 @@ function portTaken(url: string): Promise<string | undefined> {
 }
 
 export type Place = {
-  /** As the daemon calls itself. */
+  /** The daemon's own name. */
   name: 'chronosd' | 'router' | 'executor';
   url: string;
-  /** It is certain to be there: a running `reveille up` or a setting says so. `undefined` when it may well not run. */
+  /** The reason why it must be there: a running `reveille up` or a setting. `undefined` when it may be stopped. */
   because: string | undefined;
-  /** The variable that moves it to another port. */
+  /** The variable with its port. */
   portVariable: string;
 };
 
@@ -50,7 +50,7 @@ async function checkSilent(
     return { name, status: 'broken', detail: `${url} listens, but does not answer`, remedy: remedy ?? whatToDo(asked) };
   }
   if (because !== undefined) {
-    const remedy = `look whether it runs and can be reached from here; ${because}`;
+    const remedy = `check whether it runs and is reachable from here; ${because}`;
     return { name, status: 'broken', detail: `nothing answers at ${url} (${reason})`, remedy };
   }
   const taken = await portTaken(url);
@@ -70,10 +70,10 @@ async function checkReady({ name, url }: Place, version: string): Promise<Check>
   }
   if (version === VERSION) return { name, status: 'ok', detail: `${version} is ready at ${url}` };
   const detail = `${url} runs ${version}, this command is ${VERSION}`;
-  return { name, status: 'warning', detail, remedy: 'start it again with the version that is installed' };
+  return { name, status: 'warning', detail, remedy: 'restart it with the installed version' };
 }
 
-/** Whether a daemon answers and can do its job, or could be started; `up` tells whether it can be asked more. */
+/** Whether a daemon answers and is ready, or could be started; `up`: it can be queried. */
 export async function checkDaemon(context: CliContext, place: Place): Promise<{ check: Check; up: boolean }> {
   const { name, url, portVariable } = place;
   const listener = await listenerAt(url, TIMEOUT_MS);
@@ -87,17 +87,17 @@ export async function checkDaemon(context: CliContext, place: Place): Promise<{ 
 }
 
 /**
- * What answers on a port of this computer is this installation's when it takes its token. `access` is what came of
- * asking with it; nothing is said of a daemon that a setting or the running `up` names.
+ * A daemon on a port of this computer belongs to this installation when it accepts its token. `access` is the result of
+ * a query. Daemons that a setting or the running `up` names are not checked.
  */
 export function strangerAt({ name, url, because, portVariable }: Place, access: Check | undefined): Check | undefined {
   if (because !== undefined || access?.status !== 'broken') return undefined;
-  const detail = `the ${name} of another installation answers at ${url}: it does not take the token of this one`;
-  const remedy = `stop it, or choose another port with ${portVariable}; if it is meant, set its token`;
+  const detail = `the ${name} of another installation answers at ${url}: it does not accept the token of this one`;
+  const remedy = `stop it, or choose another port with ${portVariable}; to use it, set its token`;
   return { name, status: 'broken', detail, remedy };
 }
 
-/** Whether chronosd lets this machine's agent in. Nothing is pinned: a challenge is asked for, not answered. */
+/** Whether chronosd accepts this computer's agent. Nothing is pinned: the challenge is not answered. */
 export async function checkTransport(context: CliContext): Promise<Check> {
   const name = 'chronosd token';
   const did = orUndefined(() => localIdentity(context))?.did ?? didOf('doctor', '0'.repeat(64));
@@ -107,12 +107,12 @@ export async function checkTransport(context: CliContext): Promise<Check> {
     return { name, status: 'ok', detail: 'accepted' };
   } catch (error) {
     if (!(error instanceof ReveilleError && error.code === 'unauthorized')) return brokenBy(name, error);
-    const remedy = 'set MATRIX_CHRONOS_TOKEN, or CHRONOS_TOKEN, to what chronosd was started with';
+    const remedy = 'set MATRIX_CHRONOS_TOKEN, or CHRONOS_TOKEN, to the token of chronosd';
     return { name, status: 'broken', detail: 'chronosd does not accept it', remedy };
   }
 }
 
-/** Whether the executor lets this machine's user in. */
+/** Whether the executor accepts this computer's user. */
 export async function checkExecutorToken(context: CliContext, url: string): Promise<Check> {
   const name = 'executor token';
   const userId = orUndefined(() => labelOf(context)) ?? 'doctor';
@@ -123,22 +123,19 @@ export async function checkExecutorToken(context: CliContext, url: string): Prom
     return { name, status: 'ok', detail: 'accepted' };
   } catch (error) {
     if (!(error instanceof ReveilleError && error.code === 'unauthorized')) return brokenBy(name, error);
-    const remedy = 'set EXECUTOR_TOKEN, or NEO_EXECUTOR_TOKEN, to what the executor was started with';
+    const remedy = 'set EXECUTOR_TOKEN, or NEO_EXECUTOR_TOKEN, to the token of the executor';
     return { name, status: 'broken', detail: 'the executor does not accept it', remedy };
   }
 }
 
 const MACHINE_REMEDY = {
   active: undefined,
-  provisioning: 'set it to active when it is there: reveille machine put … --state active',
-  suspended: 'let it be woken again with: reveille machine restore',
-  deleted: 'register it anew with: reveille machine put',
+  provisioning: 'set it to active when it is ready: reveille machine put … --state active',
+  suspended: 'restore it with: reveille machine restore',
+  deleted: 'register it again with: reveille machine put',
 } as const;
 
-/**
- * Whether the router takes this installation's token, whether it knows where this machine's agent lives, and the
- * machine.
- */
+/** Whether the router accepts this installation's token and knows this computer's agent, and the agent's machine. */
 export async function checkMachine(
   context: CliContext,
   url: string,
@@ -163,13 +160,13 @@ export async function checkMachine(
       const check: Check = {
         name,
         status: 'warning',
-        detail: `the router knows no machine of ${owner}: its alarms wake nobody`,
+        detail: `the router has no machine of ${owner}: its alarms wake no agent`,
         remedy: 'register one with: reveille machine put',
       };
       return { check, access: undefined };
     }
     if (code !== 'unauthorized') return { check: brokenBy(name, error), access: undefined };
-    const remedy = 'set ROUTER_ADMIN_TOKEN to what the router was started with';
+    const remedy = 'set ROUTER_ADMIN_TOKEN to the token of the router';
     const check: Check = { name, status: 'broken', detail: 'the router does not accept ROUTER_ADMIN_TOKEN', remedy };
     return { check, access: check };
   }

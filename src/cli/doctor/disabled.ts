@@ -1,4 +1,4 @@
-/** The parts of an installation that are disabled because a program or a setting is missing, and what enables each. */
+/** The disabled parts of an installation: the missing program or setting, and the remedy. */
 import { parseExecutorConfig } from '../../executor/config.ts';
 import { parseModelConfig } from '../../kit/model/settings.ts';
 import { bundledManifest } from '../../mcp-host/bundled-programs.ts';
@@ -11,7 +11,7 @@ import { settingsOfAgent } from '../up/tool-options.ts';
 import { type Check, orUndefined } from './check.ts';
 import { separationFacts } from './separation.ts';
 
-/** The executor's settings without the secrets that `reveille up` makes. */
+/** The executor's settings without generated secrets. */
 export const withoutSecrets = (settings: Settings): Settings => ({
   ...settings,
   EXECUTOR_DEV: '1',
@@ -37,7 +37,7 @@ function lacksOfExecutor({ settings }: CliContext): string[] {
 
 /**
  * The disabled capabilities of the agent and of the executor, one sentence each: its name, the missing program or
- * setting, and what enables it. Settings and manifests that are wrong have checks of their own.
+ * setting, and the remedy. Wrong settings and manifests have checks of their own.
  */
 export function disabledCapabilities(context: CliContext): string[] {
   const ofNeo = orUndefined(() => lacksOfNeo(context)) ?? [];

@@ -1,4 +1,4 @@
-/** Whether a model endpoint is there and takes the key: one request that costs nothing, for the list of its models. */
+/** Whether a model endpoint is reachable and accepts the key: one free request, for the list of its models. */
 import { z } from 'zod';
 import { systemClock } from '../../kit/clock/clock.ts';
 import { codeOf, exchange } from '../../kit/http/exchange.ts';
@@ -19,7 +19,7 @@ function requestFor({ provider, baseUrl, apiKey }: EndpointConfig): { url: strin
   return { url: `${base.endsWith('/v1') ? base : `${base}/v1`}/models?limit=1000`, headers };
 }
 
-/** The models that the endpoint lists; `undefined` when it does not say. */
+/** The models of the endpoint; `undefined` when it does not list them. */
 function listed(text: string): string[] | undefined {
   try {
     const list = listSchema.safeParse(JSON.parse(text));
@@ -29,7 +29,7 @@ function listed(text: string): string[] | undefined {
   }
 }
 
-/** @param prefix of the variables that name it: `NEO`, `EXECUTOR` */
+/** @param prefix of its variables: `NEO`, `EXECUTOR` */
 export async function checkEndpoint(name: string, prefix: string, model: EndpointConfig): Promise<Check> {
   const where = `${model.model} at ${model.baseUrl}`;
   const { url, headers } = requestFor(model);
@@ -42,7 +42,7 @@ export async function checkEndpoint(name: string, prefix: string, model: Endpoin
     limit,
   });
   if (answer.result !== 'answered') {
-    const remedy = `start what serves it, or correct ${prefix}_MODEL_BASE_URL`;
+    const remedy = `start its server, or correct ${prefix}_MODEL_BASE_URL`;
     const detail = `${where}: the endpoint cannot be reached (${codeOf(answer.error)})`;
     return { name, status: 'broken', detail, remedy };
   }
@@ -54,10 +54,9 @@ export async function checkEndpoint(name: string, prefix: string, model: Endpoin
   if (status >= 500)
     return { name, status: 'warning', detail: `${where}: the endpoint answers ${status}`, remedy: 'try again later' };
   const models = status === 200 ? listed(answer.body.toString('utf8')) : undefined;
-  if (models === undefined)
-    return { name, status: 'ok', detail: `${where}: it answers, and does not say which models it has` };
+  if (models === undefined) return { name, status: 'ok', detail: `${where}: it answers and does not list its models` };
   if (models.includes(model.model)) return { name, status: 'ok', detail: `${where}: it answers and has the model` };
   const some = models.slice(0, 5).join(', ') || 'none';
-  const remedy = `set ${prefix}_MODEL to one of its own: ${some}${models.length > 5 ? ', …' : ''}`;
+  const remedy = `set ${prefix}_MODEL to one of its models: ${some}${models.length > 5 ? ', …' : ''}`;
   return { name, status: 'warning', detail: `${where}: the endpoint does not list this model`, remedy };
 }

@@ -1,4 +1,4 @@
-/** What the doctor looks at on the disk: folders, secrets, key and configuration. */
+/** Checks on the disk: folders, secrets, key and configuration. */
 import {
   closeSync,
   existsSync,
@@ -21,18 +21,18 @@ import { readSettingsFile } from '../home/settings-file.ts';
 import { brokenBy, type Check, orUndefined } from './check.ts';
 
 const MEGABYTE = 1024 * 1024;
-/** Below this a day's alarms still fit; below the other, SQLite cannot be trusted to get its next page. */
+/** Below the first limit a day of alarms still fits; below the second, SQLite may not get its next page. */
 const LITTLE_SPACE = 200 * MEGABYTE;
 const NO_SPACE = 10 * MEGABYTE;
-const MAKE_ROOM = 'make room on this disk';
-/** A page of SQLite; a full disk refuses to keep it. */
+const MAKE_ROOM = 'free space on this disk';
+/** A page of SQLite; a full disk does not store it. */
 const TRIAL_BYTES = 4096;
 
 function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }
 
-/** Writes, syncs and removes a file: permissions, read-only media and full disks all show here. */
+/** Writes, syncs and removes a file: detects permissions, read-only media and full disks. */
 function tryWriting(folder: string): void {
   const trial = mkdtempSync(join(folder, '.doctor-'));
   try {
@@ -63,7 +63,7 @@ function checkSpace(name: string, folder: string): Check {
   return { name, status: free < NO_SPACE ? 'broken' : 'warning', detail, remedy: MAKE_ROOM };
 }
 
-/** A folder that a start would make: whether it could. */
+/** Whether a start could create a missing folder. */
 function checkAbsent(name: string, folder: string): Check {
   let above = dirname(folder);
   while (!existsSync(above)) above = dirname(above);
@@ -74,14 +74,14 @@ function checkAbsent(name: string, folder: string): Check {
     return {
       name,
       status: 'broken',
-      detail: `${folder} is not there and cannot be made: ${messageOf(thrown)}`,
+      detail: `${folder} does not exist and cannot be created: ${messageOf(thrown)}`,
       remedy,
     };
   }
-  return { name, status: 'note', detail: `${folder} is not there yet`, remedy: 'reveille up makes it' };
+  return { name, status: 'note', detail: `${folder} does not exist yet`, remedy: 'reveille up creates it' };
 }
 
-/** A folder that holds data: there, ours alone, writable, with room. */
+/** A data folder: existing, private, writable, with space. */
 function checkFolder(name: string, folder: string): Check {
   const stat = statSync(folder, { throwIfNoEntry: false });
   if (!stat) return checkAbsent(name, folder);
@@ -90,13 +90,13 @@ function checkFolder(name: string, folder: string): Check {
   const space = checkSpace(name, folder);
   if (space.status !== 'ok' || process.platform === 'win32' || (stat.mode & 0o077) === 0) return space;
   const mode = (stat.mode & 0o777).toString(8).padStart(4, '0');
-  const detail = `${folder} is open to others (mode ${mode})`;
+  const detail = `${folder} is accessible for other users (mode ${mode})`;
   return { name, status: 'warning', detail, remedy: `chmod 700 ${folder}` };
 }
 
 const DATA_FOLDERS = ['CHRONOS_DATA_DIR', 'ROUTER_DATA_DIR', 'NEO_DATA_DIR', 'EXECUTOR_DATA_DIR'] as const;
 
-/** The home folder, and data folders that were put elsewhere. */
+/** The home folder, and data folders elsewhere. */
 export function checkFolders({ home, settings }: CliContext): Check[] {
   const isOutside = (folder: string) => relative(home.path, folder).startsWith('..');
   const elsewhere = DATA_FOLDERS.flatMap((name) => {
@@ -108,10 +108,10 @@ export function checkFolders({ home, settings }: CliContext): Check[] {
   return folders.flatMap(({ name, folder, inside }): Check[] => {
     try {
       const check = checkFolder(name, folder);
-      // Of those below the home only what is wrong is told.
+      // Folders below the home are reported only when broken.
       return inside && check.status !== 'broken' ? [] : [check];
     } catch (thrown) {
-      return [{ name, status: 'broken', detail: `${folder} cannot be looked at: ${messageOf(thrown)}` }];
+      return [{ name, status: 'broken', detail: `${folder} cannot be checked: ${messageOf(thrown)}` }];
     }
   });
 }
@@ -130,8 +130,8 @@ export async function checkConfigFile({ home }: CliContext): Promise<Check> {
 export function checkSecrets({ home }: CliContext): Check {
   const name = 'secrets';
   try {
-    if (readSecrets(home) !== undefined) return { name, status: 'ok', detail: 'made, readable by you alone' };
-    return { name, status: 'note', detail: 'not made yet', remedy: 'reveille up makes them on its first run' };
+    if (readSecrets(home) !== undefined) return { name, status: 'ok', detail: 'generated, readable only by you' };
+    return { name, status: 'note', detail: 'not generated yet', remedy: 'reveille up generates them on its first run' };
   } catch (error) {
     return brokenBy(name, error);
   }
@@ -139,24 +139,21 @@ export function checkSecrets({ home }: CliContext): Check {
 
 export function checkKey(context: CliContext): Check {
   const name = 'identity';
-  const remedy = 'reveille agent whoami makes one';
+  const remedy = 'reveille agent whoami creates one';
   try {
     const label = labelOf(context);
-    if (label === undefined) return { name, status: 'note', detail: 'not made yet', remedy };
+    if (label === undefined) return { name, status: 'note', detail: 'not created yet', remedy };
     const { publicKeyHex } = readKeyFile(keyFileOf(context));
     return { name, status: 'ok', detail: didOf(label, publicKeyHex) };
   } catch (error) {
     const ownPlace = context.settings.MATRIX_EXECUTOR_KEYFILE === undefined;
     if (ownPlace && error instanceof ReveilleError && error.code === 'not_found')
-      return { name, status: 'note', detail: `there is no key at ${context.home.keyFile} yet`, remedy };
+      return { name, status: 'note', detail: `no key at ${context.home.keyFile} yet`, remedy };
     return brokenBy(name, error);
   }
 }
 
-/**
- * A record that cannot be read hides a running `reveille up` from every command; `undefined` when there is nothing to
- * say.
- */
+/** An unreadable record hides a running `reveille up` from every command; `undefined` without a problem. */
 export function checkRunRecord({ home }: CliContext): Check | undefined {
   try {
     const run = readRun(home);
@@ -166,5 +163,5 @@ export function checkRunRecord({ home }: CliContext): Check | undefined {
   }
 }
 
-/** What is known here without a damaged record of a running `reveille up`. */
+/** The run record; `undefined` when it is damaged. */
 export const runningHere = ({ home }: CliContext) => orUndefined(() => readRun(home));

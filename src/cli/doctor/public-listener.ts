@@ -1,4 +1,4 @@
-/** What the doctor asks the router's public listener: whether people can come in, how safely, and whether there is a console. */
+/** Checks of the router's public listener: reachable for users, encrypted, with a console. */
 import { systemClock } from '../../kit/clock/clock.ts';
 import { isLoopback } from '../../kit/http/connections.ts';
 import { below, codeOf, exchange } from '../../kit/http/exchange.ts';
@@ -26,31 +26,30 @@ function addressOf(context: CliContext): string | undefined {
   return localAddress(settings.ROUTER_PUBLIC_HOST, port, settings.ROUTER_PUBLIC_TLS_CERT);
 }
 
-/** What says that nobody listens at an address, or that this system has no such address. */
+/** Errors of an address without a listener, or without support on this system. */
 const NOBODY = new Set(['ECONNREFUSED', 'EADDRNOTAVAIL', 'EAFNOSUPPORT', 'ENETUNREACH', 'EPROTONOSUPPORT']);
 
 /**
- * Whether somebody else answers at [::1] of the port that is ours at 127.0.0.1: a browser that is sent to the name
- * `localhost` may come to either.
+ * Whether another program answers at [::1] of our port at 127.0.0.1: a browser may use either for the name `localhost`.
  *
  * @param front our own front page
  */
 async function strangerAt(context: CliContext, url: string, front: Buffer): Promise<string | undefined> {
   const { hostname, port, protocol } = new URL(url);
-  // Under TLS a stranger has no certificate for the name.
+  // With TLS another program has no certificate for the name.
   if (hostname !== '127.0.0.1' || protocol !== 'http:') return undefined;
   const other = `http://[::1]:${port}`;
   const there = await ask(other, '/');
   if (there.result === 'answered') {
     const record = runningHere(context);
-    // A router that has a console and no address for it by the name was not let in there.
+    // A router with a console and no address for it by that name does not accept it.
     const isKeptOut = record?.console_secret !== undefined && record.console_url === undefined;
     return isKeptOut || !there.body.equals(front) ? other : undefined;
   }
   return NOBODY.has(codeOf(there.error)) ? undefined : other;
 }
 
-/** To be asked while the router runs. `undefined` where nobody knows at which port it listens. */
+/** For a running router. `undefined` when its port is unknown. */
 export async function checkPublicListener(context: CliContext): Promise<Check | undefined> {
   const url = addressOf(context);
   if (url === undefined) return undefined;
@@ -58,16 +57,16 @@ export async function checkPublicListener(context: CliContext): Promise<Check | 
   if (health.result !== 'answered' || front.result !== 'answered') {
     const why = health.result === 'answered' ? 'it does not answer in time' : codeOf(health.error);
     const remedy = url.startsWith('https:')
-      ? 'look into the log of the router; where its certificate is of an authority of your own, name that with REVEILLE_TLS_CA'
-      : 'look into the log of the router, and at ROUTER_PUBLIC_HOST and ROUTER_PUBLIC_PORT';
-    return { name: NAME, status: 'broken', detail: `nobody can come in at ${url} (${why})`, remedy };
+      ? 'check the log of the router; for a certificate of a private authority, set REVEILLE_TLS_CA'
+      : 'check the log of the router, ROUTER_PUBLIC_HOST and ROUTER_PUBLIC_PORT';
+    return { name: NAME, status: 'broken', detail: `users cannot connect at ${url} (${why})`, remedy };
   }
   if (health.status !== 200)
     return {
       name: NAME,
       status: 'broken',
       detail: `${url} answers ${health.status}`,
-      remedy: 'look into the log of the router',
+      remedy: 'check the log of the router',
     };
   const { settings } = context;
   const host = new URL(url).hostname.replace(/^\[|\]$/g, '');
@@ -76,19 +75,19 @@ export async function checkPublicListener(context: CliContext): Promise<Check | 
   const safety = url.startsWith('https:')
     ? 'with TLS'
     : isFrontedElsewhere
-      ? 'TLS ends in front of it'
-      : 'without TLS, for this computer alone';
+      ? 'with TLS in a proxy'
+      : 'without TLS, for this computer only';
   const console = String(front.headers['content-type']).startsWith('text/html') ? 'with the console' : 'no console';
-  const detail = `people come in at ${url}, ${safety}, ${console}`;
+  const detail = `users connect at ${url}, ${safety}, ${console}`;
   const stranger = console === 'with the console' ? await strangerAt(context, url, front.body) : undefined;
   if (stranger !== undefined) {
     const remedy =
-      'end that program, or give ROUTER_PUBLIC_PORT another port; until then open the console by its number';
-    const who = `another program listens at ${stranger}, where the name localhost leads as well`;
+      'end that program, or set ROUTER_PUBLIC_PORT to another port; until then open the console by its IP address';
+    const who = `another program listens at ${stranger}, which the name localhost may mean as well`;
     return { name: NAME, status: 'warning', detail: `${detail}; ${who}`, remedy };
   }
   const isOpen = !url.startsWith('https:') && !isFrontedElsewhere && !isLoopback(bound) && bound !== 'localhost';
   if (!isOpen) return { name: NAME, status: 'ok', detail };
-  const remedy = 'set ROUTER_PUBLIC_TLS_CERT and ROUTER_PUBLIC_TLS_KEY: tokens and pages are readable on the way';
-  return { name: NAME, status: 'warning', detail: `people come in at ${url} without TLS, ${console}`, remedy };
+  const remedy = 'set ROUTER_PUBLIC_TLS_CERT and ROUTER_PUBLIC_TLS_KEY: the network can read tokens and pages';
+  return { name: NAME, status: 'warning', detail: `users connect at ${url} without TLS, ${console}`, remedy };
 }

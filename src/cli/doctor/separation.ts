@@ -1,4 +1,4 @@
-/** What the doctor says of isolation: what isolates programs on this computer, and what does not. */
+/** The check of isolation: the mechanism on this computer, and its limits. */
 
 import { z } from 'zod';
 import { NO_PLACES, Walls } from '../../kit/process/separation.ts';
@@ -7,27 +7,27 @@ import { parseSettings, separationSetting } from '../../wire/settings.ts';
 import type { CliContext } from '../context.ts';
 import { type Check, orUndefined } from './check.ts';
 
-/** The status where nothing is isolated. `off` is the operator's choice. */
+/** The status without isolation. `off` is the operator's choice. */
 const STATUS = { required: 'broken', auto: 'warning', off: 'note' } as const;
 
 export type SeparationFacts = {
   readonly mode: 'auto' | 'required' | 'off';
-  /** What enforces the sandbox; `undefined` when nothing does. */
+  /** The mechanism of the sandbox; `undefined` without one. */
   readonly by: 'bubblewrap' | 'sandbox-exec' | undefined;
-  /** Why nothing does. */
+  /** Why there is none. */
   readonly why: string | undefined;
-  /** Why machines cannot be given another user id; `undefined` when they can. */
+  /** Why machines cannot have another user id; `undefined` when they can. */
   readonly noRunAs: string | undefined;
-  /** Whether the daemons that this user starts run as root. */
+  /** Whether this user's daemons run as root. */
   readonly isRoot: boolean;
 };
 
-/** @returns `undefined` for a setting that is wrong, which another check reports */
+/** @returns `undefined` for a wrong setting, which another check reports */
 export async function separationFacts(context: CliContext): Promise<SeparationFacts | undefined> {
   const schema = z.object({ REVEILLE_SEPARATION: separationSetting });
   const mode = orUndefined(() => parseSettings(schema, context.settings))?.REVEILLE_SEPARATION;
   if (mode === undefined) return undefined;
-  // Only the mechanism is tried here; nothing is hidden, and nothing made.
+  // Only the mechanism is tried here.
   const means = await new Walls(mode, NO_PLACES, context.environment.PATH).means();
   const by = means.kind === 'bubblewrap' ? 'bubblewrap' : means.kind === 'seatbelt' ? 'sandbox-exec' : undefined;
   const isRoot = process.geteuid?.() === 0;
@@ -37,7 +37,7 @@ export async function separationFacts(context: CliContext): Promise<SeparationFa
 const WRITABLE = 'they write to their working folder, their data folders, a private /tmp and what --writable names';
 const HIDDEN = "the home, the approver's key, the session bus, other machines' folders and other processes are hidden";
 const AS_ROOT =
-  'run Reveille as an ordinary user (reveille service install as that user), or give each machine one of its own (machine put --run-as)';
+  'run Reveille as an ordinary user (reveille service install as that user), or give each machine its own user (machine put --run-as)',
 
 /** What isolates machines and MCP servers here. Pure. */
 export function isolationCheck({ mode, by, why, isRoot }: SeparationFacts): Check {
@@ -49,7 +49,7 @@ export function isolationCheck({ mode, by, why, isRoot }: SeparationFacts): Chec
     const remedy =
       mode === 'off'
         ? 'remove REVEILLE_SEPARATION=off'
-        : 'on Linux, install bubblewrap and allow user namespaces; see docs/operations.md';
+        : 'on Linux, install bubblewrap and allow user namespaces; see: reveille docs isolation',
     return { name, status: STATUS[mode], detail, remedy: isRoot ? `${remedy}; ${AS_ROOT}` : remedy };
   }
   if (by === 'sandbox-exec')
@@ -63,13 +63,13 @@ export function isolationCheck({ mode, by, why, isRoot }: SeparationFacts): Chec
     return {
       name,
       status: 'warning',
-      detail: `the daemons run as root: machines and MCP servers run in a sandbox of bubblewrap, and are root's outside it. The system is read-only for them; ${WRITABLE}. One fault of the kernel or of bubblewrap gives them the computer`,
+      detail: `the daemons run as root: machines and MCP servers run in a sandbox of bubblewrap with root's rights. The system is read-only for them; ${WRITABLE}. A fault of the kernel or of bubblewrap would give them the computer`,
       remedy: AS_ROOT,
     };
   return {
     name,
     status: 'ok',
-    detail: `machines and MCP servers run in a sandbox of bubblewrap as this user: the system is read-only, ${HIDDEN}; ${WRITABLE}. They read other files of this user and use the network`,
+    detail: `machines and MCP servers run in a sandbox of bubblewrap as this user: the system is read-only, ${HIDDEN}; ${WRITABLE}. They can read other files of this user and use the network`,
   };
 }
 

@@ -1,6 +1,4 @@
-/**
- * What the doctor reads from settings: their values, the models and files that they name, the tools of the MCP server.
- */
+/** Checks of settings: their values, the models and files that they name, and the tools of the MCP server. */
 import { join } from 'node:path';
 import { parseChronosConfig } from '../../chronos/config.ts';
 import { runSelftest } from '../../chronos-mcp/selftest.ts';
@@ -20,7 +18,7 @@ import { brokenBy, type Check, orUndefined, STAND_INS } from './check.ts';
 import { withoutSecrets } from './disabled.ts';
 import { checkEndpoint } from './model.ts';
 
-/** Whether every daemon would take its settings. Secrets may be missing: `reveille up` makes them. */
+/** Whether every daemon accepts its settings. Secrets may be missing: `reveille up` generates them. */
 export function checkSettings({ settings }: CliContext): Check[] {
   const parsers = [
     () => parseChronosConfig({ ...STAND_INS, ...settings }),
@@ -38,7 +36,7 @@ export function checkSettings({ settings }: CliContext): Check[] {
   return wrong.length > 0 ? wrong : [{ name: 'settings', status: 'ok', detail: 'every value is allowed' }];
 }
 
-/** Neo's model, and the executor's where it has one of its own: whether the endpoint is there. */
+/** The models of Neo and of the executor: whether the endpoints are reachable. */
 export async function checkModels({ settings }: CliContext): Promise<Check[]> {
   const own = ['MODEL', 'MODEL_PROVIDER', 'MODEL_BASE_URL', 'MODEL_API_KEY'];
   const ofExecutor = own.some((part) => settings[`EXECUTOR_${part}`] !== undefined);
@@ -52,11 +50,11 @@ async function checkModel(name: string, prefix: string, settings: CliContext['se
   try {
     const { model, warnings } = parseModelConfig(prefix, settings);
     if (model.kind === 'offline') {
-      const remedy = `set ${prefix}_MODEL, ${prefix}_MODEL_BASE_URL and ${prefix}_MODEL_API_KEY to give it one`;
-      return { name, status: 'note', detail: 'none; Neo answers offline, from what reaches it', remedy };
+      const remedy = `set ${prefix}_MODEL, ${prefix}_MODEL_BASE_URL and ${prefix}_MODEL_API_KEY`;
+      return { name, status: 'note', detail: 'none; Neo answers offline and only repeats its input', remedy };
     }
     const [exposed] = warnings;
-    // A key is not sent in the clear to look.
+    // A key is not sent unencrypted.
     if (exposed !== undefined) return { name, status: 'warning', detail: exposed, remedy: 'use an https:// address' };
     return await checkEndpoint(name, prefix, model);
   } catch (error) {
@@ -64,33 +62,30 @@ async function checkModel(name: string, prefix: string, settings: CliContext['se
   }
 }
 
-/** What the start reads for Neo: all its settings, the skill, and the manifest with the variables that it refers to. */
+/** Files that Neo reads at its start: its settings, the skill, and the manifest with its variables. */
 export async function checkNeoFiles(context: CliContext): Promise<Check> {
   const name = 'Neo';
   try {
     const label = labelOf(context) ?? 'not-made-yet';
     const known = { ...context.settings, MATRIX_USER_ID: label, NEO_DEV: '1', NEO_HOST: undefined };
     const { tools } = parseNeoConfig(known);
-    if (tools === undefined) return { name, status: 'note', detail: 'has no tools, as its settings say' };
+    if (tools === undefined) return { name, status: 'note', detail: 'has no tools, by its settings' };
     const url = 'http://127.0.0.1:9096';
     const later = { NEO_CHRONOS_URL: url, REVEILLE_CHRONOS_URL: url, MATRIX_CHRONOS_URL: url };
     await manifestNeeds(tools, { ...later, ...known });
     checkFiles(tools, { ...later, ...known }, context.home.path);
-    return { name, status: 'ok', detail: 'its settings can be read; its manifest, its lock and its skill agree' };
+    return { name, status: 'ok', detail: 'its settings are readable; its manifest, lock and skill match' };
   } catch (error) {
     return brokenBy(name, error);
   }
 }
 
-/**
- * The rules and the manifest of the executor: it does not start with a policy that is wrong, and has no tools without
- * its manifest.
- */
+/** The policy and the manifest of the executor: a wrong policy prevents its start, and tools need the manifest. */
 export async function checkExecutorFiles({ settings }: CliContext): Promise<Check> {
   const name = 'executor files';
   const config = orUndefined(() => parseExecutorConfig(withoutSecrets(settings)));
-  // Settings that are wrong are told by their own check.
-  if (!config) return { name, status: 'note', detail: 'its settings have to be right first' };
+  // Wrong settings are reported by their own check.
+  if (!config) return { name, status: 'note', detail: 'correct its settings first' };
   try {
     const { readAgreedFiles, refuseDrift } = await import('../../mcp-host/drift.ts');
     const path = config.manifest === 'bundled' ? bundledManifest('executor') : config.manifest.path;
@@ -101,7 +96,7 @@ export async function checkExecutorFiles({ settings }: CliContext): Promise<Chec
     const rules = file.rules?.length ?? 0;
     const policy =
       config.policy === undefined
-        ? 'no policy: everything is asked but declared reads'
+        ? 'no policy: every call needs approval, except declared reads'
         : `a policy of ${count(rules, 'rule')}`;
     const [warning] = warnings;
     if (warning !== undefined) return { name, status: 'warning', detail: warning };
@@ -121,11 +116,11 @@ export function checkTools(): Check {
     skillsDir: join(PACKAGE_ROOT, 'skills'),
   };
   const { ok, differences, checked } = runSelftest(places);
-  if (ok) return { name, status: 'ok', detail: `agree in ${checked.length} files` };
+  if (ok) return { name, status: 'ok', detail: `match in ${checked.length} files` };
   return {
     name,
     status: 'broken',
     detail: differences.join('; '),
-    remedy: 'reveille mcp --selftest shows them one by one',
+    remedy: 'reveille mcp --selftest lists them',
   };
 }

@@ -1,7 +1,4 @@
-/**
- * What the doctor looks at where data is kept: the files that a start would open, and PostgreSQL. Nothing is opened for
- * writing.
- */
+/** Checks of the data: the database files, and PostgreSQL. Nothing is opened for writing. */
 import { accessSync, constants, existsSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { parseChronosConfig } from '../../chronos/config.ts';
@@ -20,7 +17,7 @@ function postgresUri({ settings }: CliContext): string | undefined {
   return orUndefined(() => parseChronosConfig({ ...STAND_INS, ...settings }))?.CHRONOS_POSTGRES_URI;
 }
 
-/** By the look that a start takes before it opens a file, and that writing is allowed. */
+/** The check that a start makes before it opens a file, and write permission. */
 function inspectFile(path: string): void {
   try {
     accessSync(path, constants.R_OK | constants.W_OK);
@@ -40,17 +37,17 @@ function withDatabase<T>(path: string, read: (db: DatabaseSync) => T): T | undef
   }
 }
 
-/** Alarms that have gone to PostgreSQL are rung by nobody who starts with the file. */
+/** After a move to PostgreSQL, a daemon on the file would not fire its alarms. */
 function checkDeparture(path: string): void {
   try {
     withDatabase(path, (db) => refuseDeparted(db, path));
   } catch (error) {
-    // A file of an older version has no such table, and never went anywhere.
+    // A file of an older version has no such table, and was never moved.
     if (error instanceof ReveilleError || !/no such table/.test(String(error))) throw error;
   }
 }
 
-/** The SQLite files of this installation, as far as there are any. */
+/** The existing SQLite files of this installation. */
 export function checkStores(context: CliContext): Check[] {
   const name = 'databases';
   const there = DATABASES.map((known) => databasePath(context.settings, known)).filter((path) => existsSync(path));
@@ -66,11 +63,11 @@ export function checkStores(context: CliContext): Check[] {
     }
   });
   if (wrong.length > 0) return wrong;
-  if (there.length === 0) return [{ name, status: 'note', detail: 'none yet; reveille up makes them' }];
+  if (there.length === 0) return [{ name, status: 'note', detail: 'none yet; reveille up creates them' }];
   return [{ name, status: 'ok', detail: `${there.length} files, none damaged` }];
 }
 
-/** Whether a server that takes writes can be reached; `undefined` when the alarms are in a file. */
+/** Whether a writable server is reachable; `undefined` when the alarms are in a file. */
 export async function checkPostgres(context: CliContext): Promise<Check | undefined> {
   const name = 'PostgreSQL';
   const uri = postgresUri(context);
@@ -92,5 +89,5 @@ export async function checkPostgres(context: CliContext): Promise<Check | undefi
     }
   }
   const remedy = `start it, or correct CHRONOS_POSTGRES_URI (${withoutPassword(uri)})`;
-  return { name, status: 'broken', detail: `no server that takes writes: ${failures.join('; ')}`, remedy };
+  return { name, status: 'broken', detail: `no writable server: ${failures.join('; ')}`, remedy };
 }

@@ -1,19 +1,16 @@
-/** Text in columns of a terminal: how wide it is, cut to fit, aligned. */
-/** Of these every character is one cell. */
+/** Text in columns of a terminal: width, shortening and alignment. */
+/** Characters of one cell each. */
 const PLAIN = /^[\x20-\x7e]*$/;
 
 let segmenter: Intl.Segmenter | undefined;
 
-/**
- * The characters as people count them. Made when it is first needed: it takes longer to make than a small command to
- * run.
- */
+/** The graphemes of a line. The segmenter is created on first use: creating it takes longer than a small command. */
 function graphemesOf(line: string): Iterable<{ segment: string }> {
   segmenter ??= new Intl.Segmenter('en', { granularity: 'grapheme' });
   return segmenter.segment(line);
 }
 
-/** Code points that a terminal gives no cell, or two (Unicode UAX #11: East Asian Wide and Fullwidth, and emoji). */
+/** Code points with zero or two cells (Unicode UAX #11: East Asian Wide and Fullwidth, and emoji). */
 const ZERO_WIDTH = /^[\p{Mark}\p{Default_Ignorable_Code_Point}]/u;
 const DOUBLE_WIDTH =
   /^(?:\p{Emoji_Presentation}|\p{Regional_Indicator}|[\u1100-\u115f\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{1f000}-\u{1faff}\u{20000}-\u{3fffd}])/u;
@@ -23,7 +20,7 @@ function cellsOf(grapheme: string): number {
   return DOUBLE_WIDTH.test(grapheme) || grapheme.includes('\ufe0f') ? 2 : 1;
 }
 
-/** How many cells a line takes on a terminal. The line has no control characters. */
+/** The number of cells of a line without control characters. */
 export function textWidth(line: string): number {
   if (PLAIN.test(line)) return line.length;
   let cells = 0;
@@ -31,7 +28,7 @@ export function textWidth(line: string): number {
   return cells;
 }
 
-/** The line, or as much of it as fits into `width` cells with an ellipsis at its end. */
+/** The line, shortened to `width` cells with an ellipsis. */
 export function fit(line: string, width: number): string {
   if (textWidth(line) <= width) return line;
   let kept = '';
@@ -52,8 +49,8 @@ export function pad(text: string, width: number): string {
 const GAP = '  ';
 
 /**
- * Lines up rows of cells. Every column is as wide as its widest cell; the last one gets what is left of `width` and is
- * cut.
+ * Aligns rows of cells. Each column is as wide as its widest cell. The last column takes the remaining `width` and is
+ * shortened.
  *
  * @param rows cells of one line each, without control characters; the same number in every row
  * @param width cells of the whole line

@@ -1,4 +1,4 @@
-/** How far the latest fires of an alarm got, stage by stage, for people. Pure. */
+/** The stages that the latest fires of an alarm reached. Pure. */
 
 import { formatDuration, formatLateness } from '../../kit/clock/duration.ts';
 import { wallTime } from '../../kit/clock/local-time.ts';
@@ -7,7 +7,7 @@ import type { FireView } from '../../wire/alarm.ts';
 import { replyLines, waitsWords } from './log-screen.ts';
 import { facts, type Look } from './render.ts';
 
-/** Fires that are told in full. */
+/** Fires that are shown in full. */
 const FIRES_TOLD = 3;
 
 const instant = (text: string) => Date.parse(text);
@@ -19,14 +19,14 @@ function byFire(fires: readonly FireView[]): FireView[][] {
   return [...attempts.values()];
 }
 
-/** What came of the turn, in words; an error only where there is one. */
+/** The outcome of the turn as text, with its error if any. */
 function endOf({ ok, error }: NonNullable<FireView['turn']>): string {
   if (ok === true) return 'done';
   const why = error === undefined ? '' : `: ${oneLine(error)}`;
   return ok === false ? `failed${why}` : `outcome unknown${why}`;
 }
 
-/** Where no attempt is known to have been accepted. */
+/** Text for a fire without an accepted attempt. */
 function notAccepted(attempts: readonly FireView[]): string {
   if (attempts[0]!.outcome === 'missed') return 'no, it was missed';
   return attempts.some(({ outcome }) => outcome === 'unknown') ? 'not known' : 'not yet';
@@ -59,7 +59,7 @@ function courseOf(attempts: readonly FireView[], look: Look): string[] {
       ],
       ['turn started', at(turn?.started_at)],
       ['turn finished', turn && finishedAt !== undefined ? `${finishedAt}  ${endOf(turn)}` : undefined],
-      ['turn', waits ? 'accepted; no word of the turn yet' : undefined],
+      ['turn', waits ? 'accepted; no turn report yet' : undefined],
       [
         'turn',
         waitsAgain ? waitsWords(turn!.waits!.retry_at, turn!.waits!.error, look).replace(/^turn /, '') : undefined,
@@ -69,7 +69,7 @@ function courseOf(attempts: readonly FireView[], look: Look): string[] {
   ).concat(turn?.reply === undefined ? [] : replyLines(turn.reply, look).map((line) => `  ${line}`));
 }
 
-/** A block for each of the latest fires: when it was due, and when it reached which stage. */
+/** One block per fire, latest first: its due time, and the time of each stage. */
 export function renderCourses(fires: readonly FireView[], look: Look): string[] {
   const told = byFire(fires).slice(0, FIRES_TOLD);
   if (told.length === 0) return [];

@@ -1,4 +1,4 @@
-/** Asks the person at the terminal about a question that waits. */
+/** Prompts the user at the terminal for an answer to a waiting question. */
 import { createInterface } from 'node:readline/promises';
 import type { WaitingGate } from '../../executor/client.ts';
 import type { CliContext } from '../context.ts';
@@ -7,7 +7,7 @@ import { lookOf } from './look.ts';
 import type { Look } from './render.ts';
 
 const PROMPT = 'Approve? yes, no, d for details: ';
-/** A word that comes sooner was typed for what stood there before the question, in a conversation say. */
+/** An earlier answer was typed before the question could be read, for example in a conversation. */
 const SEEN_MS = 700;
 const ANSWERS: ReadonlyMap<string | undefined, 'yes' | 'no'> = new Map([
   ['y', 'yes'],
@@ -18,8 +18,8 @@ const ANSWERS: ReadonlyMap<string | undefined, 'yes' | 'no'> = new Map([
 const MORE = '-- Enter for more, q to end --';
 
 /**
- * One answer; `undefined` when the terminal changed its size, so that what is on the screen has to be laid out anew, and
- * when the question is withdrawn.
+ * One answer. `undefined` when the terminal changed its size, so that the screen needs a new layout, and when the
+ * question is withdrawn.
  */
 async function ask({ process }: CliContext, prompt: string, withdrawn?: AbortSignal): Promise<string | undefined> {
   const resized = new AbortController();
@@ -29,7 +29,7 @@ async function ask({ process }: CliContext, prompt: string, withdrawn?: AbortSig
   const reader = createInterface({ input: process.stdin, output: process.stdout });
   process.stdout.once('resize', onResize);
   try {
-    // Without an answer, at the end of the input, nothing is approved.
+    // At the end of the input without an answer, nothing is approved.
     const closed = new Promise<string>((resolve) => reader.once('close', () => resolve('')));
     const answer = await Promise.race([reader.question(prompt, { signal: resized.signal }), closed]);
     return answer.trim().toLowerCase();
@@ -43,7 +43,7 @@ async function ask({ process }: CliContext, prompt: string, withdrawn?: AbortSig
   }
 }
 
-/** Shows everything, a screen at a time. */
+/** Shows everything, one screen at a time. */
 async function page(context: CliContext, lines: readonly string[], withdrawn?: AbortSignal): Promise<void> {
   const { out } = context;
   for (let at = 0; at < lines.length; ) {
@@ -55,13 +55,13 @@ async function page(context: CliContext, lines: readonly string[], withdrawn?: A
   }
 }
 
-/** How the pages of what the call does went: read to the end, or left; `again` when they have to be laid out anew. */
+/** The end of the pages: read to the end, or left; `again` when they need a new layout. */
 type Read = 'read' | 'again' | 'no' | 'neither';
 
 /**
- * Shows what the call does. Where it is longer than the terminal, no approval is taken before its last page was shown.
+ * Shows the effect of the call. If it is longer than the terminal, no approval is accepted before its last page.
  *
- * @param gist what has to be seen whole
+ * @param gist the text that must be shown whole
  */
 async function showGist(context: CliContext, gist: readonly string[], withdrawn?: AbortSignal): Promise<Read> {
   const { out } = context;
@@ -78,7 +78,7 @@ async function showGist(context: CliContext, gist: readonly string[], withdrawn?
   return 'read';
 }
 
-/** The whole question, and below it, right above the prompt, what the call does. */
+/** The whole question, and the effect of the call again, right above the prompt. */
 const whole = (intentId: string, gate: WaitingGate, look: Look) => [
   ...renderGate(intentId, gate, look),
   '',
@@ -86,12 +86,12 @@ const whole = (intentId: string, gate: WaitingGate, look: Look) => [
 ];
 
 /**
- * Shows a question and asks, until there is a yes, a no or something else. What the call does can be read right above the
+ * Shows a question and prompts until the answer is yes, no or something else. The effect of the call is right above the
  * prompt, or on the same screen.
  *
- * @param inline in the middle of a conversation: what matters first, and no answer that was typed before it could be
- *   read; `withdrawn` aborts when the question waits no more
- * @returns `neither` for anything else, and at the end of the input: the question still waits
+ * @param inline inside a conversation: the effect comes first, and an answer that was typed before it could be read does
+ *   not count. `withdrawn` aborts when the question no longer waits.
+ * @returns `neither` for any other answer and at the end of the input: the question still waits
  */
 export async function askPerson(
   context: CliContext,
@@ -104,7 +104,7 @@ export async function askPerson(
   const layOut = async (look: Look): Promise<Read> => {
     const lines = inline ? renderInline(intentId, gate, look, out.rows) : whole(intentId, gate, look);
     const gist = renderGist(gate, look);
-    // What fits on one screen with everything else is not shown twice.
+    // A question that fits on one screen is shown once.
     const before =
       lines.length >= gist.length && lines.at(-gist.length) === gist[0] ? lines.slice(0, -gist.length) : [];
     for (const line of before.length > 0 ? before : lines) out.line(line);
@@ -121,9 +121,9 @@ export async function askPerson(
     if (withdrawn?.aborted) return 'neither';
     const said = ANSWERS.get(answer);
     const isTooSoon = said !== undefined && inline !== undefined && clock.monotonic() - shownAt < SEEN_MS;
-    // It still stands there, right above what was typed.
+    // The effect is still right above the typed answer.
     isLaidOut = isTooSoon;
-    if (isTooSoon) out.line('That was typed before the question could be read, and answers nothing.');
+    if (isTooSoon) out.line('That was typed before the question could be read. It is not an answer.');
     else if (said !== undefined) return said;
     else if (answer === 'd' || answer === 'details')
       await page(context, renderGate(intentId, gate, look, true), withdrawn);

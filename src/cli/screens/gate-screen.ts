@@ -1,7 +1,7 @@
 /**
- * A waiting question on a terminal. The executor's text does not know how wide the terminal is; here each of its lines
- * is broken before the terminal would do it, so that every line on the screen that has text of others begins with their
- * mark. What the call does stands first, and once more right above the prompt. Pure.
+ * A waiting question on a terminal. The executor's text does not know the width of the terminal. Each line is broken
+ * here before the terminal would do it, so that every line with foreign text begins with its mark. The effect of the
+ * call comes first, and again right above the prompt. Pure.
  */
 
 import type { WaitingGate } from '../../executor/client.ts';
@@ -11,20 +11,20 @@ import { argumentLines, brief, MARK, quoted, quotedJson, REMARK, wholeLines } fr
 import { wrap } from './columns.ts';
 import type { Look } from './render.ts';
 
-/** Begins what a marked line goes on with. */
+/** Begins the continuation of a marked line. */
 const GOES_ON = '  |+ ';
 const OWN_INDENT = '    ';
 const NARROWEST = 20;
-/** Right above the prompt no more than so many changes are said. */
+/** Changes that are listed right above the prompt. */
 const CHANGES = 4;
 
 /**
- * The most cells that a terminal gives a character. Terminals disagree about emoji, joined and ambiguous characters;
- * none gives a code point more than two.
+ * The largest number of cells of a character. Terminals disagree about emoji, joined and ambiguous characters; none uses
+ * more than two cells for a code point.
  */
 const cellsOf = (character: string) => (character <= '\u007e' ? 1 : 2);
 
-/** Cuts a text such that no terminal needs more than `width` cells for a piece. */
+/** Cuts a text so that no terminal needs more than `width` cells for a piece. */
 function pieces(text: string, width: number): string[] {
   const found: string[] = [];
   let piece = '';
@@ -41,7 +41,7 @@ function pieces(text: string, width: number): string[] {
   return [...found, piece];
 }
 
-/** A line of ours is wrapped at its blanks; a word that is longer than a line is cut. */
+/** Wraps a line of ours at blanks, and cuts words that are longer than a line. */
 function ownLine(line: string, width: number): string[] {
   if (pieces(line, width).length === 1) return [line];
   return wrap(line, width - OWN_INDENT.length)
@@ -55,12 +55,12 @@ function markedLine(line: string, mark: string, width: number): string[] {
 }
 
 /**
- * Lines as the executor wrote them, as lines of a terminal.
+ * Lines of the executor as lines of a terminal.
  *
- * @param lines each without an end of a line; those of others begin with {@link MARK} or {@link REMARK}
+ * @param lines each without a line end; foreign text begins with {@link MARK} or {@link REMARK}
  */
 export function screenLines(lines: readonly string[], look: Pick<Look, 'width'>): string[] {
-  // A line that ends in the last column is followed by an empty one on some terminals.
+  // Some terminals add an empty line after a line that ends in the last column.
   const width = Math.max(NARROWEST, look.width) - 1;
   return lines.map(laidOpen).flatMap((line) => {
     const mark = [MARK, REMARK].find((one) => line.startsWith(one));
@@ -68,7 +68,7 @@ export function screenLines(lines: readonly string[], look: Pick<Look, 'width'>)
   });
 }
 
-/** Text of others below a title of ours, each line marked. */
+/** Foreign text below a title of ours, each line marked. */
 export function markedBlock(title: string, text: string, look: Look): string[] {
   return [look.paint('dim', title), ...screenLines(quoted(text), look)];
 }
@@ -76,28 +76,28 @@ export function markedBlock(title: string, text: string, look: Look): string[] {
 const holds = (lines: readonly string[], part: readonly string[]) =>
   `\n${lines.join('\n')}\n`.includes(`\n${part.join('\n')}\n`);
 
-/** What a question says first: the tool, and the arguments that say what the call does, whole. */
+/** The beginning of a question: the tool, and the arguments that define the effect, whole. */
 function happensOf({ question, call }: WaitingGate): string[] {
   const head = headOf(question);
   const tool = brief(JSON.stringify(call.tool));
-  // The tool is that of the very call, whatever the question says.
+  // The tool comes from the call itself, not from the question.
   const named = holds(head, tool) ? head : ['This tool would be called:', ...tool, ...head];
-  // An executor of an earlier version does not say which arguments matter.
-  return effectOf(question).length > 0 ? named : [...named, 'Every argument, whole:', ...wholeLines(call.args)];
+  // An older executor does not mark the relevant arguments.
+  return effectOf(question).length > 0 ? named : [...named, 'All arguments, whole:', ...wholeLines(call.args)];
 }
 
-/** The very call, where the question does not show it as it is laid out here, and whole when it is asked for. */
+/** The exact call, if the question does not show it in the same layout, and whole on request. */
 function callLines({ question, call }: WaitingGate, full: boolean): string[] {
   const shown = question.split('\n');
   if (!full && holds(shown, argumentLines(call.args))) return [];
   const args = full ? quotedJson(JSON.stringify(call.args, null, 2)) : argumentLines(call.args);
-  return ['', 'Exactly this call is made:', ...quotedJson(JSON.stringify(call.tool)), ...args];
+  return ['', 'This exact call is made:', ...quotedJson(JSON.stringify(call.tool)), ...args];
 }
 
 /**
- * The whole question, and the very call that would be made.
+ * The whole question and the exact call.
  *
- * @param full long texts are not cut
+ * @param full does not shorten long texts
  */
 export function renderGate(intentId: string, gate: WaitingGate, look: Look, full = false): string[] {
   const { question, call, node_id } = gate;
@@ -111,7 +111,7 @@ export function renderGate(intentId: string, gate: WaitingGate, look: Look, full
   ];
 }
 
-/** What stands right above the prompt, however much scrolled away before: what the call does, whole. */
+/** The text right above the prompt, however much scrolled away: the effect of the call, whole. */
 export function renderGist(gate: WaitingGate, look: Look): string[] {
   return [
     look.paint('dim', '-'.repeat(Math.min(60, Math.max(NARROWEST, look.width) - 1))),
@@ -119,19 +119,19 @@ export function renderGist(gate: WaitingGate, look: Look): string[] {
   ];
 }
 
-/** Begins what a person reads of a question in the middle of a conversation; the rest is there for the asking. */
+/** Begins the part of a question that is shown inside a conversation; the rest is shown on request. */
 const INLINE = ['Arguments, exactly', 'Careful:', 'Where the values come from', 'Asked for by', 'Handed over'];
 
 /**
- * A question in the middle of a conversation: what will happen first, then the exact call, where its values come from and
- * who asks. Where that is more than a screen, what will happen stands once more right above the prompt.
+ * A question inside a conversation: the effect first, then the exact call, the origin of its values and the requester.
+ * If that is longer than a screen, the effect is repeated right above the prompt.
  *
  * @param rows of the terminal
  */
 export function renderInline(intentId: string, gate: WaitingGate, look: Look, rows: number): string[] {
   const lines = gate.question.split('\n');
   const isWhole = holds(lines, argumentLines(gate.call.args)) && lines.some((line) => line.startsWith(INLINE[0]!));
-  // A question that is laid out in another way is shown whole.
+  // A question with another layout is shown whole.
   if (!isWhole) return [...renderGate(intentId, gate, look), '', ...renderGist(gate, look)];
   let isKept = false;
   const kept = lines.filter((line) => {
@@ -148,14 +148,12 @@ export function renderInline(intentId: string, gate: WaitingGate, look: Look, ro
   return all.length < rows - 1 ? all : [...all, ...renderGist(gate, look)];
 }
 
-/**
- * What the dry run says would change: a server's words, in two short lines each, so that they push nothing off the screen.
- */
+/** The changes according to the dry run: text of a server, in two short lines each, so that nothing leaves the screen. */
 function changeLines({ question }: WaitingGate): string[] {
   const trial = trialOf(question);
   const changes = trial && changesOf(trial);
   if (!changes) return [];
   const lines = changes.slice(0, CHANGES).flatMap(({ what, from, to }) => brief(`${what}: ${from} -> ${to}`));
   const more = changes.length - CHANGES;
-  return ['What the dry run says would change:', ...lines, ...(more > 0 ? [`${REMARK}and ${more} more`] : [])];
+  return ['The dry run predicts these changes:', ...lines, ...(more > 0 ? [`${REMARK}and ${more} more`] : [])];
 }

@@ -1,4 +1,4 @@
-/** Intents and questions as a person reads them. Pure: the reader's clock, zone and terminal are handed in. */
+/** Intents and questions as text. Pure: clock, zone and terminal are parameters. */
 
 import type { Told, WaitingGate } from '../../executor/client.ts';
 import { localTime, shortTime } from '../../kit/clock/local-time.ts';
@@ -20,7 +20,7 @@ const COLOURS: { readonly [Status in IntentStatus]?: 'green' | 'yellow' | 'red' 
   unknown: 'red',
 };
 
-/** `awaiting approval`, in its colour, and what it waits behind. */
+/** `awaiting approval`, in its colour, and the intent that it waits behind. */
 export function statusWords(
   { status, queued_behind: behind }: Pick<IntentView, 'status' | 'queued_behind'>,
   look: Look,
@@ -42,10 +42,10 @@ function firstCall(node: PlanNode): Extract<PlanNode, { kind: 'call' }> | undefi
   return undefined;
 }
 
-/** The whole of it is for `intent show`. */
+/** `intent show` prints the whole. */
 const DETAIL_LINES = 3;
 
-/** What it would do, argument by argument, and why it came to nothing; a few lines each. */
+/** The arguments of the call, and the reason of a failure; a few lines each. */
 function detailsOf({ intent, error }: IntentView, look: Look): string[] {
   const call = intent && firstCall(intent.plan);
   const given = Object.entries((call?.args ?? {}) as Record<string, unknown>);
@@ -64,7 +64,7 @@ function detailsOf({ intent, error }: IntentView, look: Look): string[] {
 
 const whatOf = ({ prose, intent }: IntentView) => oneLine(laidOpen(prose ?? intent?.verb ?? 'an intent given as JSON'));
 
-/** What `intent list` shows. */
+/** The output of `intent list`. */
 export function renderIntents(intents: readonly IntentView[], look: Look): string[] {
   if (intents.length === 0) return ['No intents.'];
   const behind = intents.flatMap(({ queued_behind }) => (queued_behind === undefined ? [] : [queued_behind]));
@@ -81,10 +81,10 @@ export function renderIntents(intents: readonly IntentView[], look: Look): strin
   return [look.paint('dim', heading!), ...lines.flatMap((line, at) => [line, ...detailsOf(intents[at]!, look)])];
 }
 
-/** Of these the executor writes every word itself; other reasons may hold a tool's, a server's or a person's. */
+/** Failures with text of the executor alone; other reasons may contain text of a tool, server or person. */
 const OWN_CODES: ReadonlySet<string | undefined> = new Set(['unavailable']);
 
-/** Why an intent failed. */
+/** The reason of a failure. */
 export function errorLines({ code, message }: NonNullable<IntentView['error']>, look: Look): string[] {
   const text = `${code ?? 'error'}: ${message}`;
   const title = look.paint('dim', 'Error');
@@ -94,10 +94,7 @@ export function errorLines({ code, message }: NonNullable<IntentView['error']>, 
 
 const ARGUMENT_CHARACTERS = 400;
 
-/**
- * The steps of a plan, indented as they stand in one another; what a call would be is marked as the text of others that
- * it is.
- */
+/** The steps of a plan, indented by nesting. Calls are marked as foreign text. */
 function planLines(node: PlanNode, states: ReadonlyMap<string, NodeState>, look: Look, depth = 1): string[] {
   const indent = '  '.repeat(depth);
   const { state, detail } = states.get(node.id) ?? {};
@@ -109,7 +106,8 @@ function planLines(node: PlanNode, states: ReadonlyMap<string, NodeState>, look:
   if (node.kind !== 'call')
     return [own(node.kind), ...node.nodes.flatMap((inner) => planLines(inner, states, look, depth + 1))];
   const call = `${node.tool} ${encodeJson(node.args)}`;
-  const cut = call.length > ARGUMENT_CHARACTERS ? [`${REMARK}cut; ${call.length} characters in all, see --full`] : [];
+  const cut =
+    call.length > ARGUMENT_CHARACTERS ? [`${REMARK}shortened; ${call.length} characters in all, see --full`] : [];
   const { answered } = states.get(node.id) ?? {};
   const who = answered && answeredWords({ ...answered, at: localTime(Date.parse(answered.at), look) });
   return [
@@ -123,9 +121,9 @@ function planLines(node: PlanNode, states: ReadonlyMap<string, NodeState>, look:
 type NodeState = IntentView['nodes'][number];
 
 /**
- * What `intent show` says.
+ * The output of `intent show`.
  *
- * @param full long texts in the questions are not cut
+ * @param full does not shorten long texts in the questions
  */
 export function renderIntent(
   { value: view, text }: Told<IntentView>,
@@ -138,7 +136,7 @@ export function renderIntent(
   const { error, prose, intent, clarify } = view;
   const blocks: [title: string, text: string | undefined][] = [
     ['Task', prose],
-    ['It has to know first', clarify],
+    ['It needs an answer first', clarify],
     ['Result', result],
   ];
   return [
@@ -147,10 +145,10 @@ export function renderIntent(
       [
         ['status', view.status.replaceAll('_', ' ')],
         ['waits for', view.queued_behind === undefined ? undefined : `intent ${view.queued_behind}`],
-        ['parked', view.parked ? 'yes: an alarm tells the agent what came of it' : undefined],
+        ['parked', view.parked ? 'yes: an alarm reports the outcome to the agent' : undefined],
         ['since', localTime(Date.parse(view.created_at), look)],
         ['ended', view.ended_at && localTime(Date.parse(view.ended_at), look)],
-        ['from', view.origin === 'chronos' ? 'a turn that an alarm began' : 'a person'],
+        ['from', view.origin === 'chronos' ? 'a turn that an alarm started' : 'a person'],
         ['conversation', view.conversation_id && laidOpen(view.conversation_id)],
         ['verb', intent && laidOpen(intent.verb)],
         ['deadline', intent?.deadline],

@@ -1,4 +1,4 @@
-/** Entries of the log, and what came of a turn, for people. Pure. */
+/** Log entries and turn outcomes as text. Pure. */
 import { formatDuration, formatLateness, LATE_WORDS } from '../../kit/clock/duration.ts';
 import { wallTime } from '../../kit/clock/local-time.ts';
 import { oneLine, printable } from '../../kit/text/hidden-characters.ts';
@@ -7,28 +7,28 @@ import type { LogEntry } from '../log/entries.ts';
 import { wrap } from './columns.ts';
 import type { Look } from './render.ts';
 
-/** Under the time of day, so that the lines of one entry stand together. */
+/** Under the time of day, so that the lines of one entry are aligned. */
 const INDENT = '          ';
 const NARROWEST = 20;
-/** A machine that was ready sooner made nothing late. */
+/** Shorter start times of a machine are not mentioned. */
 const NOTICED_MS = 1000;
 
-/** What an agent said, wrapped, each line with a bar at its side. */
+/** The agent's reply, wrapped, with a bar beside each line. */
 export function replyLines(reply: string, look: Pick<Look, 'width' | 'paint'>): string[] {
   const width = Math.max(NARROWEST, look.width - INDENT.length - 2);
   const wrapped = reply.split('\n').flatMap((line) => wrap(printable(line), width));
   return wrapped.map((line) => `${look.paint('cyan', '│')} ${line}`);
 }
 
-/** A turn that failed for a reason that passes. */
+/** A turn that failed with a temporary error. */
 export function waitsWords(retryAt: string, error: string | undefined, look: Pick<Look, 'now' | 'zone'>): string {
   const why = error === undefined ? '' : `: ${oneLine(error)}`;
-  return `turn failed, tries again ${wallTime(Date.parse(retryAt), look)}${why}`;
+  return `turn failed, next attempt ${wallTime(Date.parse(retryAt), look)}${why}`;
 }
 
 const because = (error: string | undefined) => (error === undefined ? '' : `: ${oneLine(error)}`);
 
-/** The word, its colour, and what follows it. */
+/** The word, its colour, and the text after it. */
 function words(entry: LogEntry, look: Look): [word: string, colour: 'green' | 'red' | 'yellow' | 'cyan', rest: string] {
   const {
     label = '',
@@ -46,7 +46,7 @@ function words(entry: LogEntry, look: Look): [word: string, colour: 'green' | 'r
     case 'rang': {
       const slow =
         machine_ready_ms < NOTICED_MS ? '' : `; the machine took ${formatDuration(machine_ready_ms)} to start`;
-      const stands = missed_count > 0 ? `, standing in for ${missed_count} missed` : '';
+      const stands = missed_count > 0 ? `, for ${missed_count} missed` : '';
       return ['rang', 'green', `${name}: ${formatLateness(lateness_ms ?? 0, late_because)}${stands}${slow}`];
     }
     case 'reply':
@@ -57,10 +57,10 @@ function words(entry: LogEntry, look: Look): [word: string, colour: 'green' | 'r
       return [
         'failed',
         'red',
-        `${name}: the turn failed${because(error)}; again with: reveille alarm redrive ${entry.alarm_id}`,
+        `${name}: the turn failed${because(error)}; repeat it with: reveille alarm redrive ${entry.alarm_id}`,
       ];
     case 'turn_unknown':
-      return ['unknown', 'yellow', `${name}: what came of the turn is not known${because(error)}`];
+      return ['unknown', 'yellow', `${name}: the outcome of the turn is not known${because(error)}`];
     case 'missed':
       return ['missed', 'red', `${name}${because(error)}${late_because ? `; ${LATE_WORDS[late_because]}` : ''}`];
     case 'wake_failed':
@@ -72,7 +72,7 @@ function words(entry: LogEntry, look: Look): [word: string, colour: 'green' | 'r
       return [status, status === 'approved' ? 'green' : 'yellow', `${what}: the step ${oneLine(node_id)}${who}`];
     }
     case 'task': {
-      const waits = status === 'awaiting_approval' ? `; look at it with: reveille intent show ${intent_id}` : '';
+      const waits = status === 'awaiting_approval' ? `; see: reveille intent show ${intent_id}` : '';
       const what = text === undefined ? intent_id : oneLine(text);
       return [
         'task',
@@ -83,7 +83,7 @@ function words(entry: LogEntry, look: Look): [word: string, colour: 'green' | 'r
   }
 }
 
-/** One entry: when, what, and below it what the agent said. */
+/** One entry: time, event, and the agent's reply below. */
 export function renderEntry(entry: LogEntry, look: Look): string[] {
   const [word, colour, rest] = words(entry, look);
   const time = wallTime(Date.parse(entry.at), look);

@@ -1,4 +1,4 @@
-/** The reader of a command's output: their clock, zone and terminal. */
+/** The reader of a command's output: clock, zone and terminal. */
 import { machineZone } from '../../kit/clock/machine-zone.ts';
 import type { CliContext } from '../context.ts';
 import type { Look } from './render.ts';
@@ -6,7 +6,7 @@ import type { Look } from './render.ts';
 export function lookOf({ clock, out, settings }: CliContext): Look {
   return {
     now: clock.now(),
-    // Something has to be shown; the screens name it.
+    // Screens name the zone, so a fallback is visible.
     zone: machineZone(settings.TZ) ?? 'UTC',
     width: out.columns,
     paint: out.paint,

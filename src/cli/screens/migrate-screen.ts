@@ -1,4 +1,4 @@
-/** What `reveille migrate` shows. Pure, but for the passing line. */
+/** The output of `reveille migrate`. Pure, except for the progress line. */
 
 import type { AbandonResult } from '../../chronos/store/transfer/abandon.ts';
 import type { Comparison } from '../../chronos/store/transfer/compare.ts';
@@ -14,20 +14,20 @@ import type { Output } from './output.ts';
 import type { Look } from './render.ts';
 
 const INDENT = '  ';
-/** Enough of a checksum to compare by eye; `--json` has the whole. */
+/** Digits of a checksum that are compared by eye; `--json` has all. */
 const SHOWN_DIGITS = 16;
-/** What is over by then needs no announcement. */
+/** Work that has ended by then needs no progress line. */
 const QUIET_MS = 2000;
 const REDRAW_MS = 250;
 
-/** What stands in a line that is shown where the password belongs. */
+/** The placeholder of a password. */
 const PASSWORD = '<password>';
 
 const figure = (value: number) => Math.round(value).toLocaleString('en-US');
 const rows = (count: number) => `${figure(count)} row${count === 1 ? '' : 's'}`;
 const rate = (count: number, ms: number) => `${figure((count * 1000) / Math.max(ms, 1))} rows/s`;
 
-/** Rows of cells under their headings; the column `ROWS` stands on its right edge. */
+/** Rows of cells under their headings; the column `ROWS` is aligned right. */
 function table(headings: readonly string[], body: readonly (readonly string[])[], look: Look): string[] {
   const at = headings.indexOf('ROWS');
   const width = Math.max(...[headings, ...body].map((cells) => cells[at]!.length));
@@ -50,11 +50,11 @@ export function renderComparisons(tables: readonly Comparison[], look: Look): st
   return lines.map((line, at) => (at > 0 && !tables[at - 1]!.equal ? look.paint('red', line) : line));
 }
 
-/** Where the address of the database belongs. */
+/** The next step: where to put the address of the database. */
 export type Next = {
-  /** The line for `config.yaml`, without the password; nothing when it stands there already. */
+  /** The line for `config.yaml`, without the password; absent when the file has it already. */
   line: string | undefined;
-  /** Whether it is said already whose keys chronosd lets in; in PostgreSQL it does not start without. */
+  /** Whether the enrollment mode is set already; with PostgreSQL chronosd does not start without it. */
   enrollmentSaid: boolean;
   configFile: string;
 };
@@ -75,7 +75,7 @@ export function renderMoved(
     next.line === undefined
       ? [`${next.configFile} names the database already. Start chronosd again.`]
       : [
-          `Put this line into ${next.configFile}${next.line.includes(PASSWORD) ? `, with the password for ${PASSWORD}` : ''}; then start chronosd again:`,
+          `Add this line to ${next.configFile}${next.line.includes(PASSWORD) ? `, with the password for ${PASSWORD}` : ''}; then start chronosd again:`,
           '',
           `${INDENT}${next.line}`,
         ];
@@ -87,10 +87,7 @@ export function renderMoved(
     ...setting,
     ...(next.enrollmentSaid
       ? []
-      : [
-          '',
-          `It must also say "CHRONOS_ENROLLMENT: required", or "tofu" when you are the only one with CHRONOS_TOKEN.`,
-        ]),
+      : ['', `It also needs "CHRONOS_ENROLLMENT: required", or "tofu" when only you have CHRONOS_TOKEN.`]),
     '',
     look.paint('dim', `chronosd does not start on ${from} any more; keep it as a backup.`),
   ];
@@ -98,9 +95,9 @@ export function renderMoved(
 
 const PLANS: Readonly<Record<Survey['plan'], (survey: Survey) => string>> = {
   begin: ({ to, bare }) => `Would move to ${to}, which ${bare ? 'has no tables yet' : 'is empty'}.`,
-  restart: ({ to }) => `Would move to ${to}, and first delete there what an earlier move left when it was given up.`,
-  resume: ({ to, there }) => `Would go on with the move to ${to}; ${rows(there)} are there.`,
-  finish: ({ to }) => `Would only note that the move to ${to} is complete.`,
+  restart: ({ to }) => `Would move to ${to}, after deleting the rows of an earlier, cancelled move.`,
+  resume: ({ to, there }) => `Would continue the move to ${to}; ${rows(there)} are there.`,
+  finish: ({ to }) => `Would only record that the move to ${to} is complete.`,
   done: ({ to }) => `Moved to ${to} already; would do nothing.`,
 };
 
@@ -118,15 +115,15 @@ export function renderSurvey(survey: Survey, look: Look): string[] {
 export function renderAbandoned({ from, was, to, closed }: AbandonResult): string[] {
   if (was === 'home') return [`${from} is not being moved; nothing was changed.`];
   return [
-    `${was === 'moving' ? 'Gave up the move' : 'Went back from the move'} to ${to}.`,
-    `chronosd rings the alarms from ${from} again; CHRONOS_POSTGRES_URI must not be set.`,
+    `${was === 'moving' ? 'Cancelled the move' : 'Moved back from'} ${to}.`,
+    `chronosd fires the alarms from ${from} again; CHRONOS_POSTGRES_URI must not be set.`,
     closed
-      ? `It does not start on ${to}; the next move from here into that database begins anew.`
-      : `${to} was not asked: make sure that no chronosd is started on it.`,
+      ? `It does not start on ${to}; the next move into that database starts from the beginning.`
+      : `${to} was not contacted: make sure that no chronosd starts on it.`,
   ];
 }
 
-/** The passing line: how much is done, how fast, and how long the rest will take. */
+/** The progress line: share, speed and remaining time. */
 export function progressText(verb: string, done: number, begun: number, total: number, ms: number): string {
   const share = total === 0 ? 100 : Math.floor((done * 100) / total);
   const pace = ((done - begun) * 1000) / Math.max(ms, 1);
@@ -134,7 +131,7 @@ export function progressText(verb: string, done: number, begun: number, total: n
   return `${INDENT}${verb.padEnd(9)}  ${String(share).padStart(3)} %  ${figure(done)} of ${rows(total)}  ${figure(pace)} rows/s${left}`;
 }
 
-/** Shows how a move comes on, once it has taken two seconds. */
+/** Shows the progress of a move after two seconds. */
 export function progressLine(out: Output, clock: Clock): Report {
   const begun = clock.monotonic();
   let drawn = Number.NEGATIVE_INFINITY;

@@ -1,7 +1,4 @@
-/**
- * What a command says: aligned lines for people, JSON lines for programs. Results go to stdout, everything else to
- * stderr.
- */
+/** The output of a command: aligned lines on a terminal, JSON lines for programs. Results go to stdout, the rest to stderr. */
 import { inspect, styleText } from 'node:util';
 import { jsonForTerminal, printable } from '../../kit/text/hidden-characters.ts';
 import { type ReveilleError, wireErrorOf } from '../../wire/errors.ts';
@@ -13,24 +10,23 @@ type Style = (typeof STYLES)[number];
 
 export type Output = {
   readonly json: boolean;
-  /** Whether a person watches: lines may be redrawn. */
+  /** Whether stdout is a terminal: lines may be redrawn. */
   readonly live: boolean;
-  /** Cells in a line; 80 where nobody watches. */
+  /** Cells in a line; 80 without a terminal. */
   readonly columns: number;
-  /** Lines of the screen; 24 where nobody watches. */
+  /** Lines of the screen; 24 without a terminal. */
   readonly rows: number;
   /**
-   * A result: `human`, or `data` as one JSON line. Without words for people they get the JSON too. On a terminal JSON
-   * is written such that nothing in it is obeyed or hidden; piped, it is what was given, byte for byte.
+   * A result: `human`, or `data` as one JSON line. Without `human` the JSON is printed. On a terminal JSON is escaped, so
+   * that it contains no control or hidden characters; piped JSON is unchanged.
    */
-  result(data: unknown, human?: string | readonly string[]): void;
-  /** A line for people only, on stdout; nothing with `--json`. */
+  /** A line of text on stdout; nothing with `--json`. */
   line(text?: string): void;
-  /** A passing line that the next one replaces; only where somebody watches. */
+  /** A line that the next one replaces; only on a terminal. */
   progress(text: string): void;
-  /** A remark beside the result, on stderr. */
+  /** A remark on stderr. */
   remark(text: string): void;
-  /** A failure, on stderr: a sentence, or the error object as JSON. */
+  /** A failure on stderr: a sentence, or the error object as JSON. */
   failure(error: ReveilleError): void;
   /** Colours text where the terminal shows colours. */
   paint(style: Style, text: string): string;
@@ -38,15 +34,12 @@ export type Output = {
 
 const CLEAR_LINE = '\r\u001b[2K';
 
-/** What {@link Output.paint} writes, and nothing else that begins with an escape. */
+/** The escapes of {@link Output.paint}, and no others. */
 const OWN_STYLES = new RegExp(
   `(\\u001b\\[(?:${[...new Set(STYLES.flatMap((style) => inspect.colors[style]!))].join('|')})m)`,
 );
 
-/**
- * The last gate before the screen: what a caller has not made harmless by itself is made harmless here; our own colours
- * stay.
- */
+/** The last check before the terminal: escapes control characters, except our own colours. */
 function onScreen(text: string, colours: boolean): string {
   if (!colours) return printable(text);
   return text
@@ -69,7 +62,7 @@ export function createOutput({ stdout, stderr }: CliProcess, json: boolean): Out
     json,
     live,
     get columns() {
-      // A pseudo-terminal that nobody has sized says 0.
+      // A pseudo-terminal without a size reports 0.
       return stdout.columns || 80;
     },
     get rows() {

@@ -1,11 +1,11 @@
-/** One line about the time for an agent, and the forms in which agent CLIs take it from a prompt hook. Pure. */
+/** One line about the time for an agent, and the formats of the clients' prompt hooks. Pure. */
 import type { PromptContext } from '../../wire/chronometric-view.ts';
 import { fit } from './columns.ts';
 import { ago, clockOf, harmless, inMinutes, lengthOfTime, levelWords } from './time-words.ts';
 
 type Told = Omit<PromptContext, 'line'>;
 
-/** So much of an intent is enough to remember it by. */
+/** Characters shown of an intent. */
 const INTENT_CELLS = 160;
 
 function promptPart({ since_last_prompt: since }: Told): string[] {
@@ -36,7 +36,7 @@ function breakPart({ break: outlook }: Told): string[] {
   return [`Break due now${levelWords(level)}: ${why}.`];
 }
 
-/** What an agent reads: now, the gap since the last prompt, the session, and whether a break is due. */
+/** The text for an agent: now, the gap since the last prompt, the session, and whether a break is due. */
 export function promptLine(told: Told): string {
   const { now, day_of_week: day, timezone } = told;
   const moment = `Time: ${day} ${now.slice(0, 10)} ${clockOf(now)} ${now.slice(19)} (${timezone}).`;
@@ -46,7 +46,7 @@ export function promptLine(told: Told): string {
 const underEvent = (hookEventName: string) => (line: string) =>
   JSON.stringify({ hookSpecificOutput: { hookEventName, additionalContext: line } });
 
-/** How each program takes the line; docs/time-hook.md says how it is told to run this. */
+/** The line in each client's format; docs/guides/time-hook.md describes the configuration. */
 const FORMS = {
   text: (line: string) => line,
   'claude-code': underEvent('UserPromptSubmit'),
@@ -58,7 +58,7 @@ const FORMS = {
 type HookFormat = keyof typeof FORMS;
 export const HOOK_FORMATS = Object.keys(FORMS) as readonly HookFormat[];
 
-/** @returns the line as a program takes it; `undefined` for a format that is none */
+/** @returns the line in the client's format; `undefined` for an unknown format */
 export function inForm(format: string, line: string): string | undefined {
   return HOOK_FORMATS.includes(format as HookFormat) ? FORMS[format as HookFormat](line) : undefined;
 }
