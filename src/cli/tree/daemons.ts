@@ -117,7 +117,7 @@ export function addDaemons(program: Command): void {
     usage: 'neo',
     summary: 'the conversational agent',
     examples: [
-      'NEO_DAEMON_TOKEN=a-long-secret reveille neo --port 8080',
+      'NEO_DAEMON_TOKEN=a-secret-of-24-characters reveille neo --port 8080',
       'reveille neo --data-dir /var/lib/reveille/neo',
     ],
     options: listenOptions,

@@ -50,7 +50,7 @@ const secrets = {
 };
 const executorPort = once(() => freePort());
 
-const ID = /019e[\w-]+|0198[\w-]+/;
+const ID = /019[\da-f]{3,}[\w-]*|\bstand-up\b/;
 const withId = (line: string, id: string) => line.replace(ID, id);
 
 /** The executor of a fleet in docs/operate/deploy.md, with its own port and folders. */
@@ -73,7 +73,11 @@ async function ofFleet(line: string, world: World): Promise<string> {
 /** The first match applies. A test checks that each rule is needed. */
 export const RULES: readonly Rule[] = [
   // Wakes start another agent afterwards.
-  { shown: /reveille connect [\w-]+ --wake/, after: 'agents', run: and('--yes') },
+  {
+    shown: /reveille connect [\w-]+ --wake/,
+    after: 'agents',
+    run: (line) => `reveille machine put --provider neo && ${line} --yes`,
+  },
   // A terminal would ask.
   { shown: /reveille connect [\w-]+(?! --undo)/, run: and('--yes') },
   { shown: /reveille profile init(?! --yes)/, run: and('--yes') },
@@ -91,13 +95,20 @@ export const RULES: readonly Rule[] = [
     },
   },
   // Ids and keys.
-  { shown: /reveille alarm (?:show|edit) 019/, run: async (line, world) => withId(line, await anAlarm(world)) },
   {
-    shown: /reveille alarm (?:cancel|pause|trigger) 019/,
+    shown: /reveille alarm edit stand-up --clear/,
+    run: async (line, world) => withId(line, await world.newAlarm('every day at 9', '--until', '2099-01-01T00:00:00Z')),
+  },
+  {
+    shown: /reveille alarm (?:show|edit|watch --id) (?:019|stand-up)/,
+    run: async (line, world) => withId(line, await anAlarm(world)),
+  },
+  {
+    shown: /reveille alarm (?:cancel|pause|trigger) (?:019|stand-up)/,
     run: async (line, world) => withId(line, await world.newAlarm()),
   },
   {
-    shown: /reveille alarm resume 019/,
+    shown: /reveille alarm resume (?:019|stand-up)/,
     run: async (line, world) => {
       const id = await world.newAlarm();
       await world.json('alarm', 'pause', id);
@@ -105,7 +116,7 @@ export const RULES: readonly Rule[] = [
     },
   },
   {
-    shown: /reveille alarm redrive 019/,
+    shown: /reveille alarm redrive (?:019|stand-up)/,
     run: async (line, world) => {
       const user = await world.user();
       await world.json('machine', 'suspend', user);
@@ -156,6 +167,30 @@ export const RULES: readonly Rule[] = [
   {
     shown: /reveille backup --check|reveille backup \/media/,
     run: (line, { work }) => line.replace('/media/disk', join(work, 'disk')),
+  },
+  { shown: /reveille approver enroll --request-file laptop/, run: (line) => line.replace('laptop', 'request') },
+  {
+    shown: /reveille submitter revoke [\da-f]{12}/,
+    run: async (line, world) => {
+      const { id } = await world.json('submitter', 'add', 'another-agent');
+      return line.replace(/[\da-f]{12}/, id);
+    },
+  },
+  {
+    shown: /reveille intent submit --json-file intent/,
+    run: (line, world) => line.replace('intent.json', world.planFile()),
+  },
+  {
+    shown: /reveille receipt verify receipt.json --key executor.pub/,
+    run: async (line, world) => line.replace('executor.pub', await world.executorKey(await aDoneIntent(world))),
+  },
+  { shown: /reveille config \w/, run: (line, { person }) => `REVEILLE_HOME=${person}/configured ${line}` },
+  { shown: /reveille init$/, run: (line, { person }) => `REVEILLE_HOME=${person}/initialized ${line}` },
+  { shown: /reveille completion fish \| source/, run: (line) => line.replace('| source', '> reveille.fish') },
+  { shown: /reveille reshard/, run: async (line, world) => `${line} --to ${await fleetDatabase(world)}` },
+  {
+    shown: /reveille neo server add wiki/,
+    run: (line) => line.replace(/--url \S+/, '').concat(' -- npx -y notes-mcp'),
   },
   // Another computer's key.
   {
@@ -224,7 +259,8 @@ export const RULES: readonly Rule[] = [
   {
     shown: /reveille restore/,
     after: 'stop',
-    run: (line, { work, person }) => `REVEILLE_HOME=${person}/restored ${line.replace('/media', work)}`,
+    run: (line, { work, person }) =>
+      `REVEILLE_HOME=${person}/restored${line.length} ${line.replace(/(?:\/media\/disk\/)?reveille\.backup/, `${work}/disk/reveille.backup`)}`,
   },
   {
     shown: /reveille migrate/,
@@ -232,10 +268,13 @@ export const RULES: readonly Rule[] = [
     run: async (line, world) => line.replace(/postgres:\S+/, await database(world)),
   },
   { shown: /reveille approver reset/, after: 'stop' },
+  { shown: /reveille approver seal --json/, after: 'stop', run: (line) => `reveille approver unseal && ${line}` },
+  { shown: /reveille approver unseal --json/, after: 'stop', run: (line) => `reveille approver seal && ${line}` },
   {
-    shown: /reveille (?:chronosd|router|executor|neo) --port/,
+    shown: /reveille (?:chronosd|router|executor|neo) --(?:port|data-dir|policy)/,
     after: 'stop',
-    run: (line, { person }) => `export REVEILLE_HOME=${person}/fresh; ${line.replace(/--port \d+/, '--port 0')}`,
+    run: (line, { person }) =>
+      `export REVEILLE_HOME=${person}/fresh CHRONOS_DEV=1 ROUTER_DEV=1 EXECUTOR_DEV=1 NEO_DAEMON_TOKEN=a-secret-of-24-characters NEO_PORT=0; ${line.replace(/--port \d+/, '--port 0').replace('/var/lib', person)}`,
   },
   { shown: /reveille approver (?:seal|unseal)/, after: 'stop' },
   { shown: /reveille notifier/, after: 'stop' },
@@ -253,5 +292,8 @@ export const NOT_HERE: ReadonlyMap<RegExp, string> = new Map([
   [/^claude mcp add/, 'a program of others; test/system/integrations starts the server'],
   [/reveille (?:service|upgrade)\b/, 'test/system/service runs them under a real systemd'],
   [/reveille up$/, 'it is what "npm start" runs'],
+  [/reveille up --once/, 'the stack of this file runs in the same home; test/system/up runs it'],
+  [/reveille stop/, 'it would stop the stack of this file; src/cli/commands has its test'],
+  [/reveille chronosd --no-api/, 'it listens on no port, and its start is not visible; test/system/chronos runs it'],
   [/reveille reshard .*--citus/, 'Citus is not here; test/end-to-end/citus-walk.test.ts runs it where it is'],
 ]);

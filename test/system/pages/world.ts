@@ -127,11 +127,16 @@ export class World {
   async newIntent(): Promise<string> {
     for (const { intent_id: open } of await this.lines('intent', 'list', '--status', 'awaiting_approval'))
       await this.json('intent', 'cancel', open);
-    const file = join(this.work, 'plan.json');
-    writeFileSync(file, JSON.stringify({ verb: 'transfer', plan: PLAN }));
-    const { intent_id: id } = await this.json('intent', 'submit', '--json-file', file);
+    const { intent_id: id } = await this.json('intent', 'submit', '--json-file', this.planFile());
     await eventually('it waits for an answer', async () => (await this.json('intent', 'show', id)).gates.length > 0);
     return id;
+  }
+
+  /** A file with an intent and its plan. */
+  planFile(): string {
+    const file = join(this.work, 'plan.json');
+    writeFileSync(file, JSON.stringify({ verb: 'transfer', plan: PLAN }));
+    return file;
   }
 
   /** The digest of the question that an approver sees. */
