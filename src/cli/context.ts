@@ -1,4 +1,4 @@
-/** What every command works with: merged settings, the home folder, output, clock and log. */
+/** The context of a command: merged settings, the home folder, output, clock and log. */
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { type Clock, systemClock } from '../kit/clock/clock.ts';
@@ -11,24 +11,24 @@ import { type Home, homeAt, type KnownSecrets, readSecrets } from './home/home.t
 import { readSettingsFile } from './home/settings-file.ts';
 import { createOutput, type Output } from './screens/output.ts';
 
-/** Flags that every command has. */
+/** Flags of every command. */
 export type GlobalFlags = { json?: boolean };
 
 export type CliContext = {
-  /** Flags over environment over `config.yaml` over what `reveille up` made once. */
+  /** Flags over environment over `config.yaml` over generated values. */
   settings: Settings;
-  /** The environment alone, for what is handed on to children. */
+  /** The environment alone, for child processes. */
   environment: Settings;
-  /** Whose command line it is; the global `process` is for signals and what else belongs to the whole process. */
+  /** The process of the command line. The global `process` is used for signals and process-wide state. */
   process: CliProcess;
   home: Home;
   out: Output;
   clock: Clock;
-  /** A logger for a daemon, at the level of `REVEILLE_LOG`, or at this one when that is not set. */
+  /** A logger for a daemon, at the level of `REVEILLE_LOG`, or at `fallback` without it. */
   log(system: string, fallback?: LogLevel): Promise<Logger>;
 };
 
-/** The defaults that depend on the home folder. */
+/** Defaults that depend on the home folder. */
 function homeDefaults(home: Home, made: KnownSecrets | undefined): Record<string, string> {
   return {
     REVEILLE_HOME: home.path,
@@ -45,7 +45,7 @@ function homeDefaults(home: Home, made: KnownSecrets | undefined): Record<string
   };
 }
 
-/** What `read` gives; with `tolerant` a file that cannot be understood counts as one that is not there. */
+/** The result of `read`; with `tolerant`, an unreadable file counts as missing. */
 async function readOr<T>(absent: T, tolerant: boolean, read: () => T | Promise<T>): Promise<T> {
   try {
     return await read();
@@ -56,13 +56,12 @@ async function readOr<T>(absent: T, tolerant: boolean, read: () => T | Promise<T
 }
 
 /**
- * Gathers the settings of a command. The one place that reads the environment.
+ * Gathers the settings of a command. Only this function reads the environment.
  *
- * @param process whose environment counts
+ * @param process with the environment
  * @param flags values from the command line, by the names of the variables they override
- * @param tolerant goes on without `config.yaml` and the made secrets when they are damaged: for the command that
- *   reports that
- * @param canBeMachine whether a process of this command that a router has started goes by its environment alone
+ * @param tolerant continues without a damaged `config.yaml` or damaged secrets: for the command that reports them
+ * @param canBeMachine when a router starts this command, only the environment counts
  */
 export async function createContext(
   process: CliProcess,
@@ -73,8 +72,7 @@ export async function createContext(
   const environment: Settings = process.env;
   const given = Object.fromEntries(Object.entries(flags).filter(([, value]) => value !== undefined));
   const home = homeAt(given.REVEILLE_HOME ?? environment.REVEILLE_HOME);
-  // A daemon that a router has started is given what is its own; it looks for nothing in the home of whoever runs the
-  // router.
+  // A daemon that a router has started gets its own environment; it reads nothing from the operator's home.
   const isMachine = canBeMachine && environment[SPAWN_ID_VARIABLE] !== undefined;
   const file = isMachine ? {} : await readOr({}, tolerant, () => readSettingsFile(home.configFile));
   const made = isMachine ? undefined : await readOr(undefined, tolerant, () => readSecrets(home));
@@ -87,7 +85,7 @@ export async function createContext(
   if (authorities) {
     const { trustAuthorities } = await import('../kit/http/certificate.ts');
     await readOr(undefined, tolerant, () => trustAuthorities(resolve(authorities)));
-    // Agents and servers that are started may have another folder, and no config.yaml.
+    // Child processes may have another folder, and no config.yaml.
     process.env.REVEILLE_TLS_CA = resolve(authorities);
   }
 
@@ -99,7 +97,7 @@ export async function createContext(
     out: createOutput(process, globals.json === true),
     clock: systemClock,
     async log(system, fallback = 'info') {
-      // The logger costs as much as a small command; commands that do not log do not load it.
+      // Loading the logger takes as long as a small command; other commands do not load it.
       const { createLogger, LOG_LEVELS } = await import('../kit/log/log.ts');
       const level = settings.REVEILLE_LOG ?? fallback;
       const known = LOG_LEVELS.find((name) => name === level);

@@ -1,4 +1,4 @@
-/** Runs one command line: 0 done, 1 failed, 2 used wrongly. */
+/** Runs one command line. Exit status: 0 success, 1 failure, 2 wrong usage. */
 
 import { CommanderError } from 'commander';
 import { printable } from '../kit/text/hidden-characters.ts';
@@ -9,10 +9,7 @@ import { UsageError } from './flags/usage-error.ts';
 import { createOutput } from './screens/output.ts';
 import { buildProgram } from './tree/program.ts';
 
-/**
- * Whoever read the output may have gone, as in `reveille alarm list | head -1`: what is left to say is not wanted any
- * more.
- */
+/** The reader of the output may have closed the pipe, as in `reveille alarm list | head -1`: the rest is discarded. */
 function outliveReaders({ stdout, stderr }: CliProcess): void {
   for (const stream of [stdout, stderr]) {
     stream.on('error', (error: NodeJS.ErrnoException) => {
@@ -22,8 +19,8 @@ function outliveReaders({ stdout, stderr }: CliProcess): void {
 }
 
 /**
- * Whether the command line is that of a prompt hook. Agent CLIs take an exit status of 2 as an order to throw the
- * prompt away, and others as a failure: whatever is wrong, even with its flags, it is done.
+ * Whether this is the command of a prompt hook. Clients discard the prompt on exit status 2, and report others as
+ * failures. So every error of a hook, wrong flags included, exits with 0.
  */
 function isHook(argv: readonly string[]): boolean {
   const [first, second] = argv.filter((word) => !word.startsWith('-'));
@@ -32,21 +29,21 @@ function isHook(argv: readonly string[]): boolean {
 
 /**
  * @param argv the words after the program's name
- * @param process whose environment and streams the command works with
+ * @param process with the environment and streams of the command
  * @returns the exit status
  */
 export async function runCli(argv: readonly string[], process: CliProcess): Promise<number> {
   outliveReaders(process);
   try {
     await buildProgram(process).parseAsync([...argv], { from: 'user' });
-    // A command that has run but not succeeded says so through the exit code it has set.
+    // A command that was understood and failed has set its exit status.
     return Number(process.exitCode ?? EXIT.done);
   } catch (thrown) {
-    // Commander has printed its own words by now.
+    // Commander has printed the error.
     if (thrown instanceof CommanderError) return thrown.exitCode === 0 || isHook(argv) ? EXIT.done : EXIT.usage;
     const error = toReveilleError(thrown);
     createOutput(process, argv.includes('--json')).failure(error);
-    // A defect of ours: without its trace nobody could mend it.
+    // An error in our code: its trace is needed to fix it.
     if (!(thrown instanceof ReveilleError))
       process.stderr.write(`${printable(String(thrown instanceof Error ? thrown.stack : thrown))}\n`);
     if (isHook(argv)) return EXIT.done;

@@ -43,6 +43,7 @@ function pathProblem(path: string): string | undefined {
  *
  * @param path of the link, below the home
  */
+export function linkProblem(path: string, target: string): string | undefined {
   if (target === '' || target.includes('\0') || !target.isWellFormed()) return 'has a malformed target';
   if (bytesOf(target) > PATH_BYTES_MAX) return `has a target of more than ${PATH_BYTES_MAX} bytes`;
   const leads = `points to ${JSON.stringify(target)}, which is outside the home`;

@@ -24,7 +24,7 @@ const PASSPHRASE = {
 } as const;
 
 const POSTGRES_REMARK =
-  'The alarms are in PostgreSQL and not in this file: back up that database with its own tools (pg_dump, or a base backup with its log), at about the same time',
+  'The alarms are in PostgreSQL and not in this file: back up that database with its own tools (pg_dump, or a base backup with its log), at about the same time';
 
 const MIB = 1024 * 1024;
 const inMib = (bytes: number) =>
@@ -86,15 +86,11 @@ export async function backup(context: CliContext, flags: BackupFlags, name: stri
   }
   const file = name === undefined ? usualName(context) : resolve(context.process.cwd(), name);
   if (!existsSync(home.secretsFile) && !existsSync(home.keyFile))
-    throw new ReveilleError(
-      'not_found',
-      `there is no installation in ${home.path}; name one with REVEILLE_HOME`,
-    );
+    throw new ReveilleError('not_found', `there is no installation in ${home.path}; name one with REVEILLE_HOME`);
   const inside = [home.path, ...[...DATA_FOLDERS.keys()].map((variable) => settings[variable]!)];
   if (inside.some((folder) => isBelow(resolve(folder), file)))
     throw new UsageError(`${file} is inside the home that is backed up; name a file elsewhere, best on another disk`);
-  if (existsSync(file))
-    throw new ReveilleError('conflict', `${file} exists and is not overwritten; name another file`);
+  if (existsSync(file)) throw new ReveilleError('conflict', `${file} exists and is not overwritten; name another file`);
   const approver = flags.withApproverKey ? approverFile(context) : undefined;
   const alarms = settings.CHRONOS_POSTGRES_URI ? 'postgresql' : 'file';
   const passphrase = await newPassphrase(context);

@@ -123,6 +123,7 @@ export type WakeTest = { readonly session: string; readonly replies: readonly st
  *
  * @throws ReveilleError `unavailable` when a wake or a turn fails, a turn does not end, or does not resume the session
  */
+export async function testWakeTarget(context: CliContext): Promise<WakeTest> {
   const { clock } = context;
   const router = routerClient(context);
   const user = userOf(context, undefined);

@@ -37,7 +37,7 @@ export async function separationFacts(context: CliContext): Promise<SeparationFa
 const WRITABLE = 'they write to their working folder, their data folders, a private /tmp and what --writable names';
 const HIDDEN = "the home, the approver's key, the session bus, other machines' folders and other processes are hidden";
 const AS_ROOT =
-  'run Reveille as an ordinary user (reveille service install as that user), or give each machine its own user (machine put --run-as)',
+  'run Reveille as an ordinary user (reveille service install as that user), or give each machine its own user (machine put --run-as)';
 
 /** What isolates machines and MCP servers here. Pure. */
 export function isolationCheck({ mode, by, why, isRoot }: SeparationFacts): Check {
@@ -49,7 +49,7 @@ export function isolationCheck({ mode, by, why, isRoot }: SeparationFacts): Chec
     const remedy =
       mode === 'off'
         ? 'remove REVEILLE_SEPARATION=off'
-        : 'on Linux, install bubblewrap and allow user namespaces; see: reveille docs isolation',
+        : 'on Linux, install bubblewrap and allow user namespaces; see: reveille docs isolation';
     return { name, status: STATUS[mode], detail, remedy: isRoot ? `${remedy}; ${AS_ROOT}` : remedy };
   }
   if (by === 'sandbox-exec')

@@ -1,4 +1,4 @@
-/** The databases of an installation: where each lies, and which migrations make it. */
+/** The databases of an installation: their locations and migrations. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -9,20 +9,19 @@ import type { Settings } from '../../wire/settings.ts';
 const BUSY_MS = 5000;
 
 export type KnownDatabase = {
-  /** The setting that names its folder, and that folder's name in a home. */
+  /** The setting with its folder, and that folder's name in a home. */
   readonly variable: string;
   readonly folder: string;
   readonly file: string;
-  /** The folder of its numbered migrations, seen from this file. */
+  /** The folder of its numbered migrations, relative to this file. */
   readonly migrations: URL;
 };
 
 const from = (path: string) => new URL(`../../${path}/migrations`, import.meta.url);
 
 /**
- * Whoever hands work over stands before whoever takes it: chronosd wakes through the router, the router posts turns to
- * agents, agents hand tasks to the executor. A copy made in this order may hold work that was handed over twice, which
- * the receiver recognises, and none that was taken and is in nobody's hands.
+ * Senders come before receivers: chronosd wakes through the router, the router posts turns to agents, agents submit
+ * intents to the executor. A copy in this order may contain work twice, which the receiver recognises, and loses none.
  */
 export const DATABASES: readonly KnownDatabase[] = [
   { variable: 'CHRONOS_DATA_DIR', folder: 'chronos', file: 'chronos.db', migrations: from('chronos/store/sqlite') },
@@ -41,7 +40,7 @@ export const DATABASES: readonly KnownDatabase[] = [
   { variable: 'LEDGER_DATA_DIR', folder: 'ledger', file: 'ledger.db', migrations: from('../examples/ledger') },
 ];
 
-/** The settings that name a data folder, with the folder's name in a home. */
+/** The settings of data folders, with the folders' names in a home. */
 export const DATA_FOLDERS: ReadonlyMap<string, string> = new Map(
   DATABASES.map(({ variable, folder }) => [variable, folder]),
 );
@@ -49,7 +48,7 @@ export const DATA_FOLDERS: ReadonlyMap<string, string> = new Map(
 export const databasePath = (settings: Settings, { variable, file }: KnownDatabase): string =>
   join(settings[variable]!, file);
 
-/** The schema version of each database that there is, by its path in a home; 0 for one without tables. */
+/** The schema version of each existing database, by its path in a home; 0 for one without tables. */
 export function schemasOf(settings: Settings): Record<string, number> {
   const versions = DATABASES.flatMap((known): [string, number][] => {
     const path = databasePath(settings, known);
@@ -64,7 +63,7 @@ export function schemasOf(settings: Settings): Record<string, number> {
   return Object.fromEntries(versions);
 }
 
-/** How many migrations made a database; 0 for one without tables. */
+/** The number of migrations of a database; 0 for one without tables. */
 export function schemaVersion(db: DatabaseSync): number {
   const isMade = db.prepare(`SELECT 1 FROM sqlite_schema WHERE name = 'schema_migrations'`).get() !== undefined;
   return isMade ? Number(db.prepare('SELECT max(version) AS version FROM schema_migrations').get()?.version ?? 0) : 0;
@@ -72,8 +71,8 @@ export function schemaVersion(db: DatabaseSync): number {
 
 /**
  * @param schemas by the databases' paths in a home
- * @param whose begins the sentence: what was made by whom
- * @throws ReveilleError `conflict` when one was made by a newer version than this one
+ * @param whose begins the sentence: what was written by which program
+ * @throws ReveilleError `conflict` when a newer version wrote one of them
  */
 export function checkSchemas(schemas: Readonly<Record<string, number>>, whose: string): void {
   for (const { folder, file, migrations } of DATABASES) {

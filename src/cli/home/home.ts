@@ -1,4 +1,4 @@
-/** `REVEILLE_HOME`: the folder that holds what one installation on one machine keeps. */
+/** `REVEILLE_HOME`: the folder of one installation on one computer. */
 import { randomUUID } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { homedir, userInfo } from 'node:os';
@@ -9,7 +9,7 @@ import { randomSecret } from '../../kit/identity/secrets.ts';
 import { labelSchema } from '../../wire/did.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 
-/** The secrets that a local installation makes for itself, by the names of their variables. */
+/** Generated secrets of a local installation, by the names of their variables. */
 const MADE_SECRETS = [
   'CHRONOS_TOKEN',
   'CHRONOS_AGENT_AUTH_SECRET',
@@ -18,19 +18,16 @@ const MADE_SECRETS = [
   'ROUTER_ADMIN_TOKEN',
   'NEO_DAEMON_TOKEN',
 ] as const;
-/**
- * Made in a file of their own: installations that are older than the executor have the one above, and it is never
- * written over.
- */
+/** In a file of their own: installations older than the executor have the file above, which is never overwritten. */
 const MADE_EXECUTOR_SECRETS = ['EXECUTOR_TOKEN'] as const;
-/** In a third one, for the same reason. */
+/** In a third file, for the same reason. */
 const MADE_ADMIN_SECRETS = ['EXECUTOR_ADMIN_TOKEN'] as const;
 
 type BaseSecrets = Record<(typeof MADE_SECRETS)[number], string>;
 type ExecutorSecrets = Record<(typeof MADE_EXECUTOR_SECRETS)[number], string>;
 type AdminSecrets = Record<(typeof MADE_ADMIN_SECRETS)[number], string>;
 export type MadeSecrets = BaseSecrets & ExecutorSecrets & AdminSecrets;
-/** What there is before the first start with an executor, and after it. */
+/** The secrets before and after the first start with an executor. */
 export type KnownSecrets = BaseSecrets & Partial<ExecutorSecrets & AdminSecrets>;
 
 const secretsOf = (names: readonly string[]) =>
@@ -45,24 +42,24 @@ const runSchema = z.object({
   pid: z.int(),
   chronos_url: z.string(),
   router_url: z.string(),
-  /** Where people come in: the console, and `reveille chat`. */
+  /** The public listener: the console, and `reveille chat`. */
   public_url: z.string().optional(),
-  /** The console by a name, which passkeys need; where nobody else can be reached by it. */
+  /** The console's address by name, which passkeys need; only when no other program can be reached by it. */
   console_url: z.string().optional(),
-  /** Seals the one-time codes of the console. */
+  /** Signs the one-time codes of the console. */
   console_secret: z.string().optional(),
   executor_url: z.string().optional(),
   started_at: z.string(),
-  /** What it registers Neo with, as a machine; secrets are in it by name. */
+  /** The machine with which it registers Neo; secrets are in it by name. */
   neo: z.unknown().optional(),
 });
 
 const accessSchema = z.object({ chronos_url: z.string(), chronos_token: z.string() });
 
-/** What an agent needs to reach chronosd, and nothing else. */
+/** Access of an agent to chronosd, and to nothing else. */
 export type AgentAccess = z.output<typeof accessSchema>;
 
-/** Where a running `reveille up` listens. */
+/** The addresses of a running `reveille up`. */
 export type RunRecord = z.output<typeof runSchema>;
 
 export type Home = {
@@ -75,16 +72,16 @@ export type Home = {
   readonly identityFile: string;
   readonly keyFile: string;
   readonly runFile: string;
-  /** The manifest of Neo's servers, once somebody has changed the one that ships. */
+  /** The manifest of Neo's servers, once the built-in one was changed. */
   readonly manifestFile: string;
   readonly accessFile: string;
-  /** The credential of the person whose installation it is, for the router's public listener. */
+  /** The credential of this installation's user for the router's public listener. */
   readonly personFile: string;
-  /** Until when `up` has told what came of turns. */
+  /** The instant up to which `up` has reported turns. */
   readonly newsFile: string;
-  /** What was typed into `chat`. */
+  /** Earlier input of `chat`. */
   readonly chatHistoryFile: string;
-  /** Which session each running client has open: one small file a client process. */
+  /** The open session of each running client: one small file per client process. */
   readonly sessionsFolder: string;
   /** The wake target that `connect` registered. */
   readonly wakeTargetFile: string;
@@ -119,7 +116,7 @@ function parseFile<T extends z.ZodType>(file: string, text: string, schema: T): 
   } catch (cause) {
     throw new ReveilleError(
       'invalid_request',
-      `${file} is damaged and was left as it is; restore it from a backup, or move it away to start anew`,
+      `${file} is damaged and was not changed; restore it from a backup, or move it away to start again`,
       { cause },
     );
   }
@@ -130,10 +127,7 @@ function readJsonFile<T extends z.ZodType>(file: string, schema: T): z.output<T>
   return text === undefined ? undefined : parseFile(file, text, schema);
 }
 
-/**
- * Reads a file that is made once; of several processes that make it at the same time one wins, and all get its
- * contents.
- */
+/** Reads a file that is created once. Of several processes that create it at the same time one wins, and all get its content. */
 function readOrMake<T extends z.ZodType>(file: string, schema: T, make: () => z.output<T>): z.output<T> {
   const there = readJsonFile(file, schema);
   if (there !== undefined) return there;
@@ -147,10 +141,7 @@ function readOrMake<T extends z.ZodType>(file: string, schema: T, make: () => z.
 
 const isFolder = (path: string) => statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false;
 
-/**
- * Makes a folder and those above it. Node's own `recursive` goes round for ever where a folder such as `/proc` takes no
- * others.
- */
+/** Creates a folder and its parents. Node's own `recursive` loops forever in a folder such as `/proc`, which allows none. */
 function makeFolder(path: string): void {
   if (isFolder(path)) return;
   const parent = dirname(path);
@@ -163,59 +154,56 @@ function makeFolder(path: string): void {
   }
 }
 
-/** Whether others have a right to write, as far as the system has such rights. */
+/** Whether other users may write, where the system has such rights. */
 const HAS_MODES = process.platform !== 'win32';
 
 function refuseHome(why: string, remedy: string): never {
   throw new ReveilleError('forbidden', `${why}; ${remedy}`, { retryable: false });
 }
 
-/**
- * @throws ReveilleError `forbidden` when others may change what lies in a folder, or when what lies there is elsewhere
- * in truth
- */
+/** @throws ReveilleError `forbidden` when other users may change files in a folder, or when files in it are links */
 function checkFolder(path: string): void {
   const { mode, uid } = statSync(path);
   if (HAS_MODES && (mode & 0o022) !== 0) {
     const bits = (mode & 0o777).toString(8).padStart(4, '0');
-    refuseHome(`${path} can be written to by others (mode ${bits})`, `run: chmod 700 ${JSON.stringify(path)}`);
+    refuseHome(`${path} is writable for other users (mode ${bits})`, `run: chmod 700 ${JSON.stringify(path)}`);
   }
-  // Root may be given somebody's folder, as a volume of a container is.
+  // Root may get a folder of another user, such as a volume of a container.
   const self = process.geteuid?.() ?? 0;
   if (self !== 0 && uid !== self && uid !== 0)
     refuseHome(`${path} belongs to another user (${uid})`, 'choose a folder of your own with REVEILLE_HOME');
   for (const entry of readdirSync(path, { withFileTypes: true })) {
-    const remedy = 'put the file itself there, or choose another folder with REVEILLE_HOME';
+    const remedy = 'replace the link by the file itself, or choose another folder with REVEILLE_HOME';
     if (entry.isSymbolicLink()) refuseHome(`${join(path, entry.name)} is a link`, remedy);
   }
 }
 
 /**
- * Makes the folder, only its owner's, or looks whether one that is there can be trusted with secrets.
+ * Creates the folder for its owner only, or checks whether an existing one is safe for secrets.
  *
- * @throws ReveilleError `unavailable` when it cannot be made, `forbidden` when others may write to it, or files in it
- *   are links
+ * @throws ReveilleError `unavailable` when it cannot be created, `forbidden` when other users may write to it, or files
+ *   in it are links
  */
 export function makeHome(home: Home): void {
   try {
     makeFolder(home.path);
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
-    throw new ReveilleError('unavailable', `REVEILLE_HOME ${home.path} cannot be made: ${why}`, { cause });
+    throw new ReveilleError('unavailable', `REVEILLE_HOME ${home.path} cannot be created: ${why}`, { cause });
   }
   checkHome(home);
 }
 
 /**
- * Looks whether a home can be trusted with secrets; one that is not there can.
+ * Checks whether a home is safe for secrets; a missing one is.
  *
- * @throws ReveilleError `forbidden` when others may write to it, or files in it are links
+ * @throws ReveilleError `forbidden` when other users may write to it, or files in it are links
  */
 export function checkHome(home: Home): void {
   for (const folder of [home.path, dirname(home.keyFile)]) if (isFolder(folder)) checkFolder(folder);
 }
 
-/** The secrets of this installation, if it has made any. */
+/** The secrets of this installation, if generated. */
 export function readSecrets(home: Home): KnownSecrets | undefined {
   const made = readJsonFile(home.secretsFile, secretsSchema) as BaseSecrets | undefined;
   if (made === undefined) return undefined;
@@ -226,7 +214,7 @@ export function readSecrets(home: Home): KnownSecrets | undefined {
   };
 }
 
-/** The secrets of this installation, made on the first call. */
+/** The secrets of this installation, generated on the first call. */
 export function loadOrMakeSecrets(home: Home): MadeSecrets {
   const make = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, randomSecret()]));
   return {
@@ -238,11 +226,11 @@ export function loadOrMakeSecrets(home: Home): MadeSecrets {
   };
 }
 
-/** Gives the local Neo a token that nobody has seen; the others stay. */
+/** Replaces the token of the local Neo; the others stay. */
 export function renewNeoToken(home: Home): string {
   loadOrMakeSecrets(home);
   const token = randomSecret();
-  // With members that a later version has added.
+  // Including fields of a later version.
   const made: unknown = JSON.parse(readPrivateFile(home.secretsFile)!);
   replacePrivateFile(
     home.secretsFile,
@@ -251,52 +239,49 @@ export function renewNeoToken(home: Home): string {
   return token;
 }
 
-/** With which token this installation's Neo hands tasks over. */
+/** The token with which this installation's Neo submits intents. */
 export type OwnSubmitter = z.output<typeof submitterSchema>;
 
 export const readSubmitter = (home: Home): OwnSubmitter | undefined =>
   readJsonFile(home.submitterFile, submitterSchema);
 
-/** Puts another token in the place of one that its executor does not know any more. */
+/** Replaces a token that the executor no longer accepts. */
 export function writeSubmitter(home: Home, submitter: OwnSubmitter): void {
   replacePrivateFile(home.submitterFile, `${JSON.stringify(submitter, null, 2)}\n`);
 }
 
-/** With which token the person of this installation talks to their agent. */
+/** The credential with which this installation's user reaches their agent. */
 export type OwnCredential = z.output<typeof personSchema>;
 
 export const readCredential = (home: Home): OwnCredential | undefined => readJsonFile(home.personFile, personSchema);
 
-/** Puts another credential in the place of one that its router does not take any more. */
+/** Replaces a credential that the router no longer accepts. */
 export function writeCredential(home: Home, credential: OwnCredential): void {
   replacePrivateFile(home.personFile, `${JSON.stringify(credential, null, 2)}\n`);
 }
 
-/** The label that alarms of this installation are filed under, if it has one. */
+/** The label of this installation's alarms, if it has one. */
 export function readLabel(home: Home): string | undefined {
   return readJsonFile(home.identityFile, identitySchema)?.label;
 }
 
-/** The label of this installation, a UUID made on the first call. */
+/** The label of this installation, a UUID created on the first call. */
 export function loadOrMakeLabel(home: Home): string {
   return readOrMake(home.identityFile, identitySchema, () => ({ label: randomUUID() })).label;
 }
 
-/** Where `reveille up` listens, if it runs. */
+/** The addresses of `reveille up`, if it runs. */
 export function readRun(home: Home): RunRecord | undefined {
   const run = readJsonFile(home.runFile, runSchema);
   return run && isAlive(run.pid) ? run : undefined;
 }
 
-/** Says where this process listens; whoever comes later finds it through {@link readRun}. */
+/** Records the addresses of this process for {@link readRun}. */
 export function writeRun(home: Home, run: RunRecord): void {
   replacePrivateFile(home.runFile, `${JSON.stringify(run, null, 2)}\n`);
 }
 
-/**
- * What an agent of this installation needs; it stands beside the secrets, for walls show a program this file and not
- * those.
- */
+/** The access of this installation's agents. It has its own file, because a sandbox shows a program this file and not the secrets. */
 export function readAccess(home: Home): AgentAccess | undefined {
   return readJsonFile(home.accessFile, accessSchema);
 }
@@ -305,13 +290,13 @@ export function writeAccess(home: Home, access: AgentAccess): void {
   replacePrivateFile(home.accessFile, `${JSON.stringify(access, null, 2)}\n`);
 }
 
-/** Takes this process's own record away. */
+/** Removes this process's own record. */
 export function removeRun(home: Home): void {
   try {
     const { pid } = parseFile(home.runFile, readFileSync(home.runFile, 'utf8'), runSchema);
     if (pid === process.pid) rmSync(home.runFile, { force: true });
   } catch {
-    // A record that is gone or unreadable says nothing about this process; whoever reads it next is told.
+    // A missing or unreadable record is reported to its next reader.
   }
 }
 
@@ -324,7 +309,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** What the system calls whoever runs this; where a user id has no name, as in a container, that id. */
+/** The user's account name; the user id when it has no name, as in a container. */
 export function accountName(): string {
   try {
     return userInfo().username;

@@ -1,4 +1,4 @@
-/** The manifest that Neo's servers stand in: which one is in use, and how a person's word gets into it. */
+/** The manifest of Neo's servers: the one in use, and its changes. */
 import { randomBytes } from 'node:crypto';
 import {
   chmodSync,
@@ -29,15 +29,15 @@ import type { CliContext } from '../context.ts';
 import { toolOptions } from '../up/tool-options.ts';
 
 export type NeoManifest = {
-  /** Where it is written to: the one in use, or in the home, when the one in use is the one that ships. */
+  /** The file to write: the one in use, or in the home when the built-in one is in use. */
   readonly path: string;
-  /** Its text as it stands. */
+  /** Its text. */
   readonly text: string;
   /** Its pins. */
   readonly lock: ToolLock;
   /** The definitions behind the pins. */
   readonly known: KnownTools;
-  /** Whether it is the one that ships, and is copied into the home with the first change. */
+  /** Whether it is the built-in one, which the first change copies into the home. */
   readonly isShipped: boolean;
 };
 
@@ -46,7 +46,7 @@ const pinsBeside = (path: string) => ({
   known: readKnownTools(path) ?? {},
 });
 
-/** @throws ReveilleError `invalid_request` where Neo has no manifest, or one that cannot be read */
+/** @throws ReveilleError `invalid_request` when Neo has no manifest, or an unreadable one */
 export async function manifestInUse(context: CliContext): Promise<NeoManifest> {
   const { manifest } = (await toolOptions(context)).config;
   if (manifest === undefined)
@@ -57,7 +57,7 @@ export async function manifestInUse(context: CliContext): Promise<NeoManifest> {
   if (manifest === 'default')
     throw new ReveilleError(
       'invalid_request',
-      'NEO_MANIFEST is "default", which ships and stays as it is; unset it, or name a copy of agents/default.json',
+      'NEO_MANIFEST is "default", which is built in and cannot be changed; unset it, or name a copy of agents/default.json',
     );
   const isShipped = manifest === 'bundled';
   const from = isShipped ? bundledManifest('neo') : manifest.path;
@@ -65,7 +65,7 @@ export async function manifestInUse(context: CliContext): Promise<NeoManifest> {
   let path: string;
   try {
     text = readFileSync(from, 'utf8');
-    // A link stays one: what it leads to is written.
+    // A link stays a link: its target is written.
     path = isShipped ? context.home.manifestFile : realpathSync(from);
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
@@ -74,7 +74,7 @@ export async function manifestInUse(context: CliContext): Promise<NeoManifest> {
   return { path, text, isShipped, ...pinsBeside(from) };
 }
 
-/** Does something with a text as a manifest file that is gone afterwards; errors name the real file. */
+/** Calls a function with a text as a temporary manifest file; errors name the real file. */
 export async function asFile<T>(
   { path }: NeoManifest,
   text: string,
@@ -94,11 +94,11 @@ export async function asFile<T>(
 }
 
 /**
- * Puts a new text in the manifest's place in one step, and its pins beside it. What was there stays as `….bak`.
+ * Replaces the manifest in one step, and writes its pins beside it. The old file stays as `….bak`.
  *
- * @returns the backup, if there was anything to keep
- * @throws ReveilleError `invalid_request` for a text that is no manifest, `conflict` when somebody else has changed the
- *   file meanwhile; nothing is written then
+ * @returns the backup, if there was a file
+ * @throws ReveilleError `invalid_request` for a text that is not a manifest, `conflict` when the file was changed
+ *   meanwhile; nothing is written then
  */
 export async function saveManifest(
   context: CliContext,
@@ -115,12 +115,12 @@ export async function saveManifest(
     if (isShipped ? isThere : !isThere || readFileSync(path, 'utf8') !== manifest.text)
       throw new ReveilleError(
         'conflict',
-        `${path} was changed by somebody else meanwhile; nothing was written, run the command again`,
+        `${path} was changed by another program; nothing was written, run the command again`,
       );
     const backup = isThere ? `${path}.bak` : undefined;
     if (backup !== undefined) copyFileSync(path, backup);
     if (isThere) chmodSync(draft, statSync(path).mode & 0o777);
-    // The pins first: of servers that the manifest does not name yet they mean nothing.
+    // The pins first: pins of servers that are not in the manifest have no effect.
     writeLock(lockPathOf(path), lock);
     writeKnownTools(path, known);
     renameSync(draft, path);
@@ -128,7 +128,7 @@ export async function saveManifest(
   });
 }
 
-/** The lines by which a text differs from another: those that go, then those that come. */
+/** The differing lines: removed ones, then added ones. */
 export function changedLines(before: string, after: string): string[] {
   const [old, fresh] = [before.split('\n'), after.split('\n')];
   let head = 0;

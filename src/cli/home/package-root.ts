@@ -1,4 +1,4 @@
-/** Where the package's own files (manifests, skills) lie. */
+/** The location of the package's own files (manifests, skills). */
 import { existsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
@@ -9,7 +9,7 @@ function findRoot(from: string): string {
   return findRoot(above);
 }
 
-/** The folder that holds `package.json`, from the sources as well as from a build. */
+/** The folder of `package.json`, from the sources as well as from a build. */
 export const PACKAGE_ROOT = findRoot(import.meta.dirname);
-/** The program that a child process is started with. */
+/** The program for child processes. */
 export const PROGRAM = join(PACKAGE_ROOT, 'bin', 'reveille.mjs');

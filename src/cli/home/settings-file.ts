@@ -1,7 +1,4 @@
-/**
- * `$REVEILLE_HOME/config.yaml`: the variables of docs/contracts.md §11 by name, one a line, below the environment in
- * rank.
- */
+/** `$REVEILLE_HOME/config.yaml`: variables by name (docs/reference/settings.md), one per line. The environment has precedence. */
 import { readFileSync } from 'node:fs';
 import { ReveilleError } from '../../wire/errors.ts';
 import { ORIGINS, type Origins, type Settings } from '../../wire/settings.ts';
@@ -12,9 +9,9 @@ function problem(file: string, line: number | undefined, what: string): Reveille
 }
 
 /**
- * Reads the file; an absent one is empty.
+ * Reads the file; a missing one is empty.
  *
- * @throws ReveilleError `invalid_request` with file and line for what is not `NAME: value`, or no variable's name
+ * @throws ReveilleError `invalid_request` with file and line for a line that is not `NAME: value`, or an unknown name
  */
 export async function readSettingsFile(file: string): Promise<Settings> {
   let text: string;
@@ -25,14 +22,14 @@ export async function readSettingsFile(file: string): Promise<Settings> {
     throw problem(file, undefined, `it cannot be read: ${(cause as Error).message}`);
   }
   const { isMap, isScalar, LineCounter, parseDocument } = await import('yaml');
-  // The names are those of every part's configuration; a machine without this file need not load them.
+  // The names come from the configuration of every daemon; without this file they need not be loaded.
   const { isKnownName, nearestName } = await import('./settings-names.ts');
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines });
   const [error] = document.errors;
   if (error) throw problem(file, lines.linePos(error.pos[0]).line, error.message.split('\n')[0]!);
   if (document.contents === null) return {};
-  if (!isMap(document.contents)) throw problem(file, 1, 'write one "NAME: value" a line, such as CHRONOS_PORT: 9096');
+  if (!isMap(document.contents)) throw problem(file, 1, 'write one "NAME: value" per line, such as CHRONOS_PORT: 9096');
 
   const settings: Record<string, string> = {};
   const origins: Map<string, { value: string; place: string }> = new Map();
@@ -42,7 +39,7 @@ export async function readSettingsFile(file: string): Promise<Settings> {
     if (!isKnownName(name)) {
       const meant = nearestName(name);
       const remedy = meant === undefined ? 'names look like CHRONOS_PORT' : `did you mean ${meant}?`;
-      throw problem(file, at, `${showValue(name)} is no variable of Reveille; ${remedy}`);
+      throw problem(file, at, `${showValue(name)} is not a setting of Reveille; ${remedy}`);
     }
     if (!isScalar(value) || value.value === null) throw problem(file, at, `${name} must have a plain value`);
     // The source text keeps digits that a YAML number would lose, and `yes` stays `yes`.

@@ -1,4 +1,4 @@
-/** Which names `config.yaml` may hold: those that some part reads, and the name that was probably meant by another. */
+/** The names that `config.yaml` may contain, and the known name that is most similar to a wrong one. */
 import { chronosSettingsSchema } from '../../chronos/config.ts';
 import { mcpSettingsSchema } from '../../chronos-mcp/mcp-settings.ts';
 import { executorSettingsSchema } from '../../executor/config.ts';
@@ -8,7 +8,7 @@ import { notifySettingsSchema } from '../../notify/config.ts';
 import { routerSettingsSchema } from '../../router/config.ts';
 import { nearestOf } from '../../wire/edit-distance.ts';
 
-/** The settings of each part. */
+/** The settings of each daemon. */
 export const SETTINGS_OF = {
   chronosd: [chronosSettingsSchema],
   router: [routerSettingsSchema],
@@ -18,43 +18,43 @@ export const SETTINGS_OF = {
   mcp: [mcpSettingsSchema],
 } as const;
 
-/** Read by the command line itself, for every part: names, with what counts unless they are told. */
+/** Settings of the command line itself, for every daemon: names and defaults. */
 export const COMMON = {
   /** The folder with keys, tokens and data of an installation. `config.yaml` in it has settings, too. */
   REVEILLE_HOME: '~/.reveille',
-  /** From which level on daemons log: `silent`, `fatal`, `error`, `warn`, `info`, `debug` or `trace`. */
+  /** The log level of daemons: `silent`, `fatal`, `error`, `warn`, `info`, `debug` or `trace`. */
   REVEILLE_LOG: 'info',
   /** A file of certificates to trust besides those of Node.js. */
   REVEILLE_TLS_CA: '',
-  /** The public listener of a router, for `chat`, `log` and `open`; that of this machine unless told. */
+  /** The public listener of a router, for `chat`, `log` and `open`; by default the one on this computer. */
   REVEILLE_URL: '',
-  /** A person's credential for it. */
+  /** A user's credential for it. */
   REVEILLE_TOKEN: '',
-  /** Folders that programs behind walls do not see, besides those of the house; with colons between them. */
+  /** Folders that programs in a sandbox do not see, besides those of Reveille; separated by colons. */
   REVEILLE_HIDDEN: '',
-  /** `1` runs the executor's shell where there can be no walls around it. */
+  /** `1` runs the executor's shell on a system without a sandbox. */
   REVEILLE_SHELL_WITHOUT_WALLS: '',
-  /** The folder of the ledger of play money; `ledger` below `REVEILLE_HOME` unless told. */
+  /** The folder of the ledger of play money; by default `ledger` below `REVEILLE_HOME`. */
   LEDGER_DATA_DIR: '',
-  /** The folder of the person's sessions; `chronometric` below `REVEILLE_HOME` unless told. */
+  /** The folder of the user's sessions; by default `chronometric` below `REVEILLE_HOME`. */
   CHRONOMETRIC_DATA_DIR: '',
-  /** The file of the person's profile. */
+  /** The file of the user's profile. */
   REVEILLE_PROFILE: '',
-  /** The same, by its older name. */
+  /** The older name of the same setting. */
   NEURODOCK_PROFILE_PATH: '',
 } as const;
 
-/** Read from the environment alone, and by commands that a person runs: no file of an installation may decide them. */
+/** Read from the environment alone, by commands of a user: no file of an installation may set them. */
 export const OF_THE_PERSON = {
-  /** The folder of the approver's key; `reveille-approver` where the system keeps a person's configuration unless told. */
+  /** The folder of the approver's key; by default `reveille-approver` in the user's configuration folder. */
   REVEILLE_APPROVER_DIR: '',
-  /** Where that key is kept: `keyring` or `file`; the keyring where there is one. */
+  /** The storage of that key: `keyring` or `file`; by default the keyring if there is one. */
   REVEILLE_APPROVER_STORE: '',
   /** A file with the passphrase of the approver's key, for scripts. */
   REVEILLE_APPROVER_PASSPHRASE_FILE: '',
   /** A file with the passphrase of a backup, for scripts. */
   REVEILLE_BACKUP_PASSPHRASE_FILE: '',
-  /** Where Node keeps compiled code; beside the program unless told. */
+  /** Node's folder of compiled code; by default beside the program. */
   NODE_COMPILE_CACHE: '',
 } as const;
 
@@ -68,5 +68,5 @@ export const knownNames = (): string[] => [...KNOWN];
 
 export const isKnownName = (name: string): boolean => KNOWN.has(name);
 
-/** The known name that resembles this one most, if one does. */
+/** The known name that is most similar, if one is. */
 export const nearestName = (name: string): string | undefined => nearestOf(name.toUpperCase(), KNOWN);

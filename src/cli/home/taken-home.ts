@@ -1,7 +1,4 @@
-/**
- * One `reveille up` for each `REVEILLE_HOME`. A lock that the system holds decides (`up.lock`), so that of two starts
- * at the same moment one wins; `run.json` only says more about the winner.
- */
+/** One `reveille up` per `REVEILLE_HOME`. A system lock (`up.lock`) decides between two starts; `run.json` describes the winner. */
 import { join } from 'node:path';
 import { fromNow, localTime } from '../../kit/clock/local-time.ts';
 import { FileInUse, ownFile } from '../../kit/sqlite/file-owner.ts';
@@ -12,11 +9,10 @@ import { lookOf } from '../screens/look.ts';
 import { makeHome, type RunRecord, readRun } from './home.ts';
 
 /**
- * Makes the home and takes it for this process.
+ * Creates the home and locks it for this process.
  *
- * @returns gives it up; harmless when called twice
- * @throws ReveilleError `conflict` saying what runs there already, `unavailable` when the home cannot be made or
- *   written to
+ * @returns releases the lock; harmless when called twice
+ * @throws ReveilleError `conflict` naming the running process, `unavailable` when the home cannot be created or written
  */
 export function takeHome(context: CliContext): () => void {
   const { home } = context;
@@ -35,13 +31,13 @@ export function takeHome(context: CliContext): () => void {
   }
 }
 
-/** What the owner of the home has written down about itself; a record that an earlier one left is none of it. */
+/** The record of the lock's owner; a record of an earlier process does not count. */
 function recordOf({ home }: CliContext, owner: number | undefined): RunRecord | undefined {
   try {
     const run = readRun(home);
     return owner === undefined || run?.pid === owner ? run : undefined;
   } catch (error) {
-    // The lock has said what matters; the doctor tells of a record that cannot be read.
+    // The lock decides; the doctor reports an unreadable record.
     if (error instanceof ReveilleError) return undefined;
     throw error;
   }
@@ -54,19 +50,19 @@ function runsAlready(context: CliContext, owner: number | undefined): ReveilleEr
     'for a second one set REVEILLE_HOME, CHRONOS_PORT, ROUTER_PORT, ROUTER_PUBLIC_PORT and EXECUTOR_PORT to others';
   if (!run) {
     const who = owner === undefined ? 'another process' : `process ${owner}`;
-    const message = `Reveille is just being started, or ended, in ${home} by ${who}: wait a moment; ${another}`;
+    const message = `Reveille is starting or stopping in ${home} (${who}): wait a moment; ${another}`;
     return new ReveilleError('conflict', message, { retryable: true });
   }
   const look = lookOf(context);
   const since = Date.parse(run.started_at);
-  const frozen = isStopped(run.pid) ? ` It is stopped; let it go on with: kill -CONT ${run.pid}` : '';
+  const frozen = isStopped(run.pid) ? ` It is stopped; continue it with: kill -CONT ${run.pid}` : '';
   const lines = [
-    `Reveille runs already, as process ${run.pid}, since ${localTime(since, look)} (${fromNow(since, look.now)}).${frozen}`,
+    `Reveille already runs as process ${run.pid}, since ${localTime(since, look)} (${fromNow(since, look.now)}).${frozen}`,
     `  home      ${home}`,
     `  chronosd  ${run.chronos_url}`,
     `  router    ${run.router_url}`,
     ...(run.executor_url === undefined ? [] : [`  executor  ${run.executor_url}`]),
-    `There is nothing to start: "reveille alarm list" and all the others talk to it. To stop it press Ctrl-C where it runs, or: kill ${run.pid}; ${another}.`,
+    `See it with: reveille status. To stop it: reveille stop, or press Ctrl-C in its terminal, or: kill ${run.pid}; ${another}.`,
   ];
   return new ReveilleError('conflict', lines.join('\n'), { retryable: false });
 }

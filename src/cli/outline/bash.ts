@@ -1,7 +1,4 @@
-/**
- * Completion for bash, from 3.2 on, which macOS still has. The script holds the tree as tables and starts no process, so
- * that a TAB costs nothing.
- */
+/** Completion for bash from 3.2 on, which macOS has. The script contains the command tree as tables and starts no process. */
 import { everyCommand, type OutlineCommand, type OutlineOption, type ValueKind } from './outline.ts';
 
 /** Options of these kinds take a value, by the names that are typed. */
@@ -11,7 +8,7 @@ const named = (options: readonly OutlineOption[], ...kinds: readonly ValueKind[]
     .flatMap(({ names }) => names)
     .join(' ');
 
-/** A command as a row of the table: what can follow it, by the words that lead to it. */
+/** A command as a row of the table: its possible next words, by the words before. */
 function row({ words, commands, options, valueKind }: OutlineCommand): string {
   const names = commands.map(({ words: below }) => below.at(-1)).join(' ');
   const fields = [

@@ -1,9 +1,9 @@
-/** Completion for fish: a line for each command and flag, each valid below the words that lead to it. */
+/** Completion for fish: one line per command and flag, valid after the words of its command. */
 import { everyCommand, type OutlineCommand, type OutlineOption, type ValueKind } from './outline.ts';
 
 const quoted = (text: string) => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 
-/** What fish does about the value: ask for nothing, for any word, or for a file. */
+/** Fish options for a value: none, any word, or a file. */
 const VALUE: Readonly<Record<ValueKind, string>> = {
   file: ' -r -F',
   folder: " -x -a '(__fish_complete_directories)'",

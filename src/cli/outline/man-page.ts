@@ -3,7 +3,7 @@ import { everyCommand, type OutlineCommand, type OutlineOption, usageOf } from '
 
 const hex = (letter: string) => letter.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0');
 
-/** Text as roff takes it: no character of ours is a request, and a dash can be copied as one. */
+/** Text for roff: no character is a request, and a dash can be copied. */
 function plain(text: string): string {
   const safe = text.replaceAll('\\', '\\e').replaceAll('-', '\\-');
   const ascii = safe.replace(/[^\n\x20-\x7e]/gu, (letter) => `\\[u${hex(letter)}]`);
@@ -11,7 +11,7 @@ function plain(text: string): string {
 }
 
 const bold = (text: string) => `\\fB${plain(text)}\\fR`;
-/** A usage line: words bold, what stands for a value in italics. */
+/** A usage line: words bold, values in italics. */
 const usage = (text: string) =>
   text
     .split(' ')
@@ -23,7 +23,7 @@ function option({ names, value, summary }: OutlineOption): string[] {
   return ['.TP', value === undefined ? shown : `${shown} \\fI${plain(value)}\\fR`, plain(summary)];
 }
 
-/** Remarks as they are, an example as it is typed. */
+/** Remarks as text, examples as typed. */
 function after(text: string): string[] {
   if (text === '') return [];
   return text.split(/\n{2,}/).flatMap((part) => {
@@ -32,7 +32,7 @@ function after(text: string): string[] {
   });
 }
 
-/** What every command has is said once. */
+/** Shared options are described once. */
 const IS_SHARED = new Set(['--json', '--help']);
 
 function section(command: OutlineCommand): string[] {
@@ -53,31 +53,31 @@ export function manPage(outline: OutlineCommand, version: string): string {
   const [program, ...commands] = everyCommand(outline);
   const lines = [
     `.TH REVEILLE 1 "" "Reveille ${plain(version)}" "User Commands"`,
-    ...['.SH NAME', `reveille \\- ${plain('an alarm clock for AI agents')}`],
+    ...['.SH NAME', `reveille \\- ${plain('alarms, turns and approvals for AI agents')}`],
     ...['.SH SYNOPSIS', usage('reveille <command> [options]')],
     '.SH DESCRIPTION',
     plain(
-      'Keeps alarms durably, rings them to the millisecond, starts the machine that the agent lives on, and puts the',
+      'Stores alarms durably, fires them to the millisecond, starts the agent and delivers its message as one turn.',
     ),
-    plain('agent\'s own words back into its conversation. "reveille up" starts everything on this machine.'),
+    plain('"reveille up" starts all daemons on this computer.'),
     ...['.SH OPTIONS', ...program!.options.flatMap(option)],
-    ...['.PP', 'Every command takes these as well:'],
+    ...['.PP', 'Options of every command:'],
     ...[
       '.TP',
       bold('--json'),
       'print JSON lines instead of text',
       '.TP',
       `${bold('-h')}, ${bold('--help')}`,
-      'print its help',
+      'print the help of the command',
     ],
     ...['.SH COMMANDS', ...commands.flatMap(section)],
     '.SH ENVIRONMENT',
-    ...['.TP', bold('REVEILLE_HOME'), plain('where keys, tokens and data lie (default: ~/.reveille)')],
+    ...['.TP', bold('REVEILLE_HOME'), plain('the folder of keys, tokens and data (default: ~/.reveille)')],
     ...['.PP', plain('Settings are read from flags, then the environment, then config.yaml there.')],
     ...['.SH FILES', '.TP', plain('~/.reveille'), 'keys, tokens and data of an installation'],
     '.SH EXIT STATUS',
     ...['.TP', bold('0'), 'done', '.TP', bold('1'), 'failed', '.TP', bold('2'), 'used wrongly'],
-    ...['.TP', bold('3'), plain('only of "reveille doctor": nothing runs here')],
+    ...['.TP', bold('3'), plain('Reveille is not running (doctor, status and service status)')],
   ];
   return `${lines.join('\n')}\n`;
 }

@@ -1,34 +1,31 @@
-/**
- * The command tree as data: what completions and the manual page are made of. It is read off the tree that runs, so that
- * a command or a flag stands in one place.
- */
+/** The command tree as data, for completions, the manual page and the site. It is read from the real tree. */
 import type { EventEmitter } from 'node:events';
 import type { Argument, Command, Option } from 'commander';
 import { loadLateOptions } from '../tree/command.ts';
 
-/** What stands where a value does: files are completed, the rest is for people. */
+/** The kind of a value: files are completed, other values are not. */
 export type ValueKind = 'file' | 'folder' | 'other';
 
 export type OutlineOption = {
-  /** As they are typed: `--json`, or `-v` and `--version`. */
+  /** As typed: `--json`, or `-v` and `--version`. */
   readonly names: readonly string[];
-  /** As the help shows it: `<duration>`, `<tools...>`; `undefined` for a switch. */
+  /** As in the help: `<duration>`, `<tools...>`; `undefined` for a switch. */
   readonly value: string | undefined;
   readonly valueKind: ValueKind | undefined;
   readonly summary: string;
 };
 
 export type OutlineCommand = {
-  /** From the program's name on: `['reveille', 'alarm', 'set']`. */
+  /** Starting with the program's name: `['reveille', 'alarm', 'set']`. */
   readonly words: readonly string[];
   readonly summary: string;
-  /** As the help shows them: `<id>`, `[message] [when]`. */
+  /** As in the help: `<id>`, `[message] [when]`. */
   readonly values: readonly string[];
-  /** What the first of them is completed with. */
+  /** The completion of the first value. */
   readonly valueKind: ValueKind | undefined;
   readonly options: readonly OutlineOption[];
   readonly commands: readonly OutlineCommand[];
-  /** What stands below the flags in the help: remarks and an example. */
+  /** The help below the flags: remarks and examples. */
   readonly after: string;
 };
 
@@ -48,10 +45,10 @@ function termOf(argument: Argument): string {
   return argument.required ? `<${name}>` : `[${name}]`;
 }
 
-/** What commander prints after the help of a command. */
+/** The text that commander prints after the help of a command. */
 function afterOf(command: Command): string {
   let after = '';
-  // Commander is an emitter by inheritance that its types do not say.
+  // Commander is an event emitter, which its types do not declare.
   (command as unknown as EventEmitter).emit('afterHelp', {
     error: false,
     command,
@@ -70,7 +67,7 @@ function outlineCommand(command: Command, above: readonly string[]): OutlineComm
     values: command.registeredArguments.map(termOf),
     valueKind: first && kindOf(first.name()),
     options: help.visibleOptions(command).map(outlineOption),
-    // "help" is commander's own, and takes the words of all others.
+    // "help" takes the words of all other commands.
     commands: help
       .visibleCommands(command)
       .filter((below) => below.name() !== 'help')
@@ -79,18 +76,18 @@ function outlineCommand(command: Command, above: readonly string[]): OutlineComm
   };
 }
 
-/** Reads a tree, with the options that are only loaded for the command that has them. */
+/** Reads a tree, including late options. */
 export async function outlineOf(program: Command): Promise<OutlineCommand> {
   await loadLateOptions(program);
   return outlineCommand(program, []);
 }
 
-/** A command and all below it, each before what is below it. */
+/** A command and its subcommands, parents first. */
 export function everyCommand(outline: OutlineCommand): OutlineCommand[] {
   return [outline, ...outline.commands.flatMap(everyCommand)];
 }
 
-/** How a command is used, as the first line of its help says it. */
+/** The usage of a command, as in the first line of its help. */
 export function usageOf({ words, values, options, commands }: OutlineCommand): string {
   const some = options.length > 0 ? ['[options]'] : [];
   const below = commands.length > 0 ? ['[command]'] : [];

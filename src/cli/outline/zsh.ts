@@ -1,10 +1,10 @@
-/** Completion for zsh, with what each word is for beside it. */
+/** Completion for zsh, with a description of each word. */
 import { everyCommand, type OutlineCommand } from './outline.ts';
 
 /** A word of the script. */
 const quoted = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** `name:what it is for`, as `_describe` takes it. */
+/** `name:description`, for `_describe`. */
 const described = (name: string, summary: string) => quoted(`${name.replaceAll(':', '\\:')}:${summary}`);
 
 function row({ words, commands, options, valueKind }: OutlineCommand): string {

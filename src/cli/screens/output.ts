@@ -20,6 +20,7 @@ export type Output = {
    * A result: `human`, or `data` as one JSON line. Without `human` the JSON is printed. On a terminal JSON is escaped, so
    * that it contains no control or hidden characters; piped JSON is unchanged.
    */
+  result(data: unknown, human?: string | readonly string[]): void;
   /** A line of text on stdout; nothing with `--json`. */
   line(text?: string): void;
   /** A line that the next one replaces; only on a terminal. */

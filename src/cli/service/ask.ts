@@ -1,26 +1,26 @@
-/** Running another program and hearing what it says. */
+/** Runs another program and returns its output. */
 import { execFile, spawn } from 'node:child_process';
 import { constants } from 'node:os';
 
 export type Answer = {
-  /** Its exit status; `undefined` when it was ended, or is not there. */
+  /** Its exit status; `undefined` when it was ended or does not exist. */
   readonly status: number | undefined;
   readonly stdout: string;
   readonly stderr: string;
-  /** Whether there is no such program. */
+  /** Whether the program does not exist. */
   readonly missing: boolean;
 };
 
 type Asking = {
   readonly env?: Readonly<Record<string, string | undefined>>;
-  /** It is ended after this long; 20 seconds unless told. */
+  /** Time limit; 20 seconds by default. */
   readonly limitMs?: number;
   readonly cwd?: string;
 };
 
 const MOST_BYTES = 4 * 1024 * 1024;
 
-/** Never throws: what went wrong is in the answer. */
+/** Never throws: errors are in the answer. */
 export function ask(
   program: string,
   words: readonly string[],
@@ -41,7 +41,7 @@ export function ask(
   });
 }
 
-/** Runs a program on our own streams, as if it had been typed. @returns its exit status, as a shell gives it */
+/** Runs a program with our streams. @returns its exit status, as in a shell */
 export function handOver(program: string, words: readonly string[], env: Asking['env']): Promise<number> {
   return new Promise((resolve, reject) => {
     const child = spawn(program, words, { stdio: 'inherit', ...(env && { env }) });

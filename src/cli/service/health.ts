@@ -1,4 +1,4 @@
-/** Whether a service does what it is there for: it has started, it answers, and the doctor finds nothing broken. */
+/** The health of a service: it has started, it answers, and the doctor reports nothing broken. */
 import { wait } from '../../kit/clock/clock.ts';
 import { silentLogger } from '../../kit/log/log.ts';
 import { settleOrphans } from '../../router/reaper/reap.ts';
@@ -10,29 +10,29 @@ import type { ServiceManager } from './manager.ts';
 
 const START_MS = 60_000;
 const LOOK_MS = 250;
-/** How often the log of a service that failed is read again where it has no error yet. */
+/** Interval of reading the log of a failed service again until it has an error. */
 const LOG_LOOKS = 12;
-/** A service that has failed so often will not get better by waiting. */
+/** A service with this many failures is not waited for. */
 const FAILURES = 3;
 const DOCTOR_MS = 60_000;
-/** How long agents that are in the middle of a turn may go on when the service is taken away. */
+/** Time for agents to finish a turn when the service is removed. */
 const TURN_MS = 60_000;
 
 export type Health =
   | { readonly healthy: true; readonly run: RunRecord }
   | { readonly healthy: false; readonly why: string };
 
-/** The line of a log that says most about why a service ended. The log may be written later than the service ends. */
+/** The log line with the reason of the failure. The log may be written after the service has ended. */
 async function reasonOf({ clock }: CliContext, manager: ServiceManager, name: string): Promise<string> {
   for (let looks = 0; ; looks++) {
     const lines = await manager.lastLines(name, 40);
     const error = lines.findLast((line) => /error: /i.test(line));
     if (error === undefined && looks < LOG_LOOKS) await wait(clock, LOOK_MS);
-    else return (error ?? lines.at(-1))?.replace(/^.*?error: /i, '') ?? 'it has said nothing';
+    else return (error ?? lines.at(-1))?.replace(/^.*?error: /i, '') ?? 'its log is empty';
   }
 }
 
-/** Waits until a service that was just started answers, or has failed. */
+/** Waits until a newly started service answers or has failed. */
 export async function whenUp(context: CliContext, manager: ServiceManager, name: string): Promise<Health> {
   const { clock, home } = context;
   const until = clock.monotonic() + START_MS;
@@ -48,7 +48,7 @@ export async function whenUp(context: CliContext, manager: ServiceManager, name:
   return { healthy: false, why: await reasonOf(context, manager, name) };
 }
 
-/** The checks of a program's doctor that are broken, by name, with what was found. `undefined` when it said nothing. */
+/** Broken checks of a program's doctor, by name, with their details. `undefined` without output. */
 export async function brokenChecks(
   { environment, home }: CliContext,
   command: readonly [string, string],
@@ -64,7 +64,7 @@ export async function brokenChecks(
   }
 }
 
-/** Ends the agents that run on after the router was stopped; those that are in the middle of a turn may finish it. */
+/** Stops the agents that run after the router has stopped. A turn in progress may finish. */
 export async function endMachines({ settings, clock }: CliContext): Promise<number> {
   const options = { graceMs: 0, busyMs: 500, longestBusyMs: TURN_MS, clock, log: silentLogger };
   return settleOrphans({ dataDir: settings.ROUTER_DATA_DIR!, ...options });

@@ -1,4 +1,4 @@
-/** Making `reveille up` a service, and taking that back. */
+/** Installs `reveille up` as a service, and removes it. */
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, rmSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -15,10 +15,10 @@ import { type ServiceManager, type ServiceSpec, serviceManager } from './manager
 import { currentVersion, forgetVersions, type ServicePlace, servicePlace, switchTo, versionOf } from './place.ts';
 import { earlierVersion, forgetNote, noteFile, readNote } from './upgrade-note.ts';
 
-/** What the person's shell says about where things are, which a service has to hear too. */
+/** Variables of the user's shell with locations, which a service needs too. */
 const HANDED_ON = ['PATH', 'XDG_CONFIG_HOME', 'REVEILLE_APPROVER_DIR', 'REVEILLE_APPROVER_STORE', 'REVEILLE_TLS_CA'];
 
-/** Runs what follows the first word where that is a file. */
+/** Runs the following words when the first one is a file. */
 const UNLESS_MISSING = ['/bin/sh', '-c', 'test ! -e "$0" || exec "$@"'];
 
 export type Service = { readonly place: ServicePlace; readonly manager: ServiceManager };
@@ -29,21 +29,21 @@ export async function findService({ environment, home }: CliContext): Promise<Se
   return { place, manager: await serviceManager({ environment, place, homePath: home.path }) };
 }
 
-/** What the service runs: always through its link, so that its file need not change. */
+/** The command of the service: always through its link, so that its file does not change. */
 export function specOf({ environment, home }: CliContext, place: ServicePlace, node: string): ServiceSpec {
   const { name, current } = place;
   const kept = HANDED_ON.flatMap((variable) => (environment[variable] ? [[variable, environment[variable]]] : []));
   return {
     name,
     command: [node, programIn(current), 'up'],
-    // By the version that is known to run, where there is something to settle: at any other start it costs a shell.
+    // With the last good version, if an upgrade was interrupted: at any other start it costs a shell.
     before: [...UNLESS_MISSING, noteFile(place), node, programIn(earlierVersion(place)), 'service', 'settle'],
     environment: { ...Object.fromEntries(kept), REVEILLE_HOME: home.path, ROUTER_KEEP_MACHINES: '1' },
     logFile: join(home.path, 'service.log'),
   };
 }
 
-/** A folder of a version that is the repository itself. */
+/** A version's folder that is the repository itself. */
 function linkCheckout({ versions }: ServicePlace): string {
   const { name } = packageAt(PACKAGE_ROOT);
   const mark = createHash('sha256').update(PACKAGE_ROOT).digest('hex').slice(0, 8);
@@ -59,17 +59,17 @@ async function checkFree({ home }: CliContext, { manager, place }: Service): Pro
   const { state, pid } = await manager.state(place.name);
   const owner = likelyOwner(join(home.path, 'up'));
   if (owner === undefined || owner === pid || (state === 'running' && pid === undefined)) return;
-  const message = `Reveille runs in ${home.path} already, as process ${owner}: end that one first (Ctrl-C where it runs), then install the service`;
+  const message = `Reveille already runs in ${home.path} as process ${owner}: stop it first (reveille stop), then install the service`;
   throw new ReveilleError('conflict', message, { retryable: false, cause: new FileInUse(home.path, owner) });
 }
 
 export type Installed = { readonly run: RunRecord; readonly folder: string; readonly isCheckout: boolean };
 
 /**
- * Installs the service, or puts this version in the place of the one that it ran, and waits until it answers. What does
- * not start is taken away again.
+ * Installs the service, or replaces its version, and waits until it answers. A service that does not start is removed
+ * again.
  *
- * @throws ReveilleError saying what is in the way, and what to do
+ * @throws ReveilleError naming the obstacle and the remedy
  */
 export async function installService(context: CliContext, service: Service): Promise<Installed> {
   const { place, manager } = service;
@@ -79,7 +79,7 @@ export async function installService(context: CliContext, service: Service): Pro
   if (cutOff !== undefined)
     throw new ReveilleError(
       'conflict',
-      `an upgrade to ${versionOf(cutOff.to)} is at work or was cut off; bring it to an end first: reveille upgrade`,
+      `an upgrade to ${versionOf(cutOff.to)} is running or was interrupted; finish it first: reveille upgrade`,
     );
   checkSchemas(schemasOf(context.settings), `the data in ${context.home.path} was written by`);
   const node = lastingNode();
@@ -99,15 +99,15 @@ export async function installService(context: CliContext, service: Service): Pro
   if (health.healthy) return { run: health.run, folder, isCheckout: isCheckout() };
   if (earlier === undefined || earlier === folder) {
     await removeService(context, service);
-    throw new ReveilleError('unavailable', `the service did not start, and was taken away again: ${health.why}`);
+    throw new ReveilleError('unavailable', `the service did not start and was removed again: ${health.why}`);
   }
   switchTo(place, earlier);
   await manager.stop(place.name).catch(() => {});
   await manager.start(place.name);
-  throw new ReveilleError('unavailable', `this version did not start, and the one before runs again: ${health.why}`);
+  throw new ReveilleError('unavailable', `this version did not start, and the earlier one runs again: ${health.why}`);
 }
 
-/** Stops the service and takes away everything but the data. @returns how many agents were ended with it */
+/** Stops the service and removes everything except the data. @returns the number of stopped agents */
 export async function removeService(context: CliContext, { place, manager }: Service): Promise<number> {
   await manager.uninstall(place.name);
   await takeWakeBack(context, place);

@@ -1,7 +1,4 @@
-/**
- * A copy of the running program in a folder that lasts: the package and what it depends on, as they lie here. A package
- * that `npx` has fetched lies in a cache that is emptied some day, and a service must not.
- */
+/** A permanent copy of the running program with its dependencies. A package of `npx` is in a cache, which a service must not use. */
 import { cpSync, existsSync, mkdirSync, readFileSync, realpathSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative, sep } from 'node:path';
@@ -10,7 +7,7 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { PACKAGE_ROOT } from '../home/package-root.ts';
 import { ask } from './ask.ts';
 
-/** Names and versions become folders that are written and deleted: none of them leads elsewhere. */
+/** Names and versions become folder names, so they must not contain path separators. */
 const packageName = z
   .string()
   .regex(/^(?:@[A-Za-z0-9~-][\w.~-]*\/)?[A-Za-z0-9~-][\w.~-]*$/, 'must be the name of a package');
@@ -26,28 +23,28 @@ const VERSION_MS = 30_000;
 export const packageAt = (folder: string): z.output<typeof packageSchema> =>
   packageSchema.parse(JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')));
 
-/** The program within a folder that npm, or {@link copyProgram}, has installed it into. */
+/** The program in a folder that npm, or {@link copyProgram}, has installed it into. */
 export const programIn = (folder: string): string =>
   join(folder, 'node_modules', packageAt(PACKAGE_ROOT).name, 'bin', 'reveille.mjs');
 
-/** Whether this program is the repository itself, which nobody copies: its owner works on it. */
+/** Whether this program is the repository itself, which is not copied. */
 export const isCheckout = (root = PACKAGE_ROOT): boolean => !root.split(sep).includes('node_modules');
 
 /**
- * The program that Node itself is, where it lasts.
+ * The Node program at a permanent location.
  *
- * @throws ReveilleError `conflict` when it is in a folder for temporary files or in a cache
+ * @throws ReveilleError `conflict` when it is in a temporary folder or a cache
  */
 export function lastingNode(path = realpathSync(process.execPath)): string {
   const isTemporary = path.startsWith(realpathSync(tmpdir()) + sep) || /[/\\]_npx[/\\]/.test(path);
   if (!isTemporary) return path;
   throw new ReveilleError(
     'conflict',
-    `Node runs from ${path}, which is emptied some day; install Node 24 or newer for good, and run this again with that`,
+    `Node runs from ${path}, which is temporary; install Node 24 or newer permanently, and run the command again with it`,
   );
 }
 
-/** Where a package finds one that it depends on: the folders named `node_modules` upwards. */
+/** The location of a dependency of a package: in the `node_modules` folders upwards. */
 function resolveFrom(folder: string, name: string): string | undefined {
   for (let at = folder; ; at = dirname(at)) {
     const found = join(at, 'node_modules', name);
@@ -57,9 +54,8 @@ function resolveFrom(folder: string, name: string): string | undefined {
 }
 
 /**
- * Copies a package and all that it depends on: what it carries below itself comes along, what lies beside it comes to
- * the top, and a second version of a name below who needs it. What is not there is left out; whether the copy starts is
- * looked at afterwards.
+ * Copies a package with its dependencies. Nested dependencies stay nested, siblings go to the top, and a second version
+ * of a name goes below the package that needs it. Missing dependencies are skipped; the copy is tested afterwards.
  */
 function copyTree(root: string, target: string): void {
   const placed = new Map<string, string>();
@@ -76,7 +72,7 @@ function copyTree(root: string, target: string): void {
     }
   };
   const put = (source: string, name: string, below: string) => {
-    // Carried along by what was copied before.
+    // Already copied with its parent.
     if ([...placed.values()].some((copied) => source.startsWith(copied + sep))) return;
     const top = join(target, 'node_modules', name);
     const place = placed.has(top) && placed.get(top) !== source ? join(below, 'node_modules', name) : top;
@@ -89,7 +85,7 @@ function copyTree(root: string, target: string): void {
   put(root, packageAt(root).name, target);
 }
 
-/** Makes sure that the program in a folder starts. @throws ReveilleError `conflict` when it does not */
+/** Checks that the program in a folder starts. @throws ReveilleError `conflict` when it does not */
 export async function checkProgram(node: string, folder: string, version: string): Promise<void> {
   const program = programIn(folder);
   const { status, stdout, stderr } = await ask(node, [program, '--version'], { limitMs: VERSION_MS });
@@ -99,10 +95,10 @@ export async function checkProgram(node: string, folder: string, version: string
 }
 
 /**
- * Puts this program where it lasts, unless it is there already.
+ * Copies this program to a permanent location, unless it is there already.
  *
  * @returns the folder of its version
- * @throws ReveilleError `unavailable` when the folder cannot be written to
+ * @throws ReveilleError `unavailable` when the folder cannot be written
  */
 export async function copyProgram(versions: string, node: string, root = PACKAGE_ROOT): Promise<string> {
   const { version } = packageAt(root);
@@ -125,7 +121,7 @@ export async function copyProgram(versions: string, node: string, root = PACKAGE
   }
 }
 
-/** Says which folder it was about, and what to do. */
+/** Adds the folder and a remedy to a write error. */
 export function notWritten(folder: string, thrown: unknown): unknown {
   if (thrown instanceof ReveilleError || !(thrown instanceof Error && 'code' in thrown)) return thrown;
   const remedy = 'make it writable for this user, or name another data folder with XDG_DATA_HOME';

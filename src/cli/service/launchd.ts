@@ -1,4 +1,4 @@
-/** Agents of a user under launchd. Written after launchd.plist(5) and launchctl(1); it was not run on a Mac. */
+/** User agents of launchd, by launchd.plist(5) and launchctl(1). Not tested on a Mac. */
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { homedir, userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -9,7 +9,7 @@ import { type ManagerOptions, noManager, type ServiceManager, type ServiceSpec }
 
 const STOP_SECONDS = 60;
 
-/** Text inside an XML element. @throws ReveilleError for what XML cannot say */
+/** Text in an XML element. @throws ReveilleError for characters that XML does not allow */
 export function xmlText(text: string): string {
   if (/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/.test(text))
     throw new ReveilleError('invalid_request', `${JSON.stringify(text)} cannot be in an XML file`);
@@ -59,7 +59,7 @@ ${variables.join('\n')}
 `;
 }
 
-/** The last lines of a file that may not be there. */
+/** The last lines of a file that may not exist. */
 export function lastLinesOf(file: string, count: number): string[] {
   if (!existsSync(file)) return [];
   return readFileSync(file, 'utf8')
@@ -68,7 +68,7 @@ export function lastLinesOf(file: string, count: number): string[] {
     .slice(-count);
 }
 
-/** @throws ReveilleError `unavailable` when there is no launchd */
+/** @throws ReveilleError `unavailable` without launchd */
 export async function launchd({ environment, homePath }: ManagerOptions): Promise<ServiceManager> {
   const folder = join(environment.HOME || homedir(), 'Library', 'LaunchAgents');
   const domain = `gui/${userInfo().uid}`;
@@ -76,7 +76,7 @@ export async function launchd({ environment, homePath }: ManagerOptions): Promis
   const control = (...words: string[]) => ask('launchctl', words, { env: environment, limitMs: 90_000 });
   const fileOf = (name: string) => join(folder, `${labelOf(name)}.plist`);
   const target = (name: string) => `${domain}/${labelOf(name)}`;
-  if ((await control('version')).missing) throw noManager('there is no launchctl here');
+  if ((await control('version')).missing) throw noManager('launchctl is not installed');
   const must = async (what: string, ...words: string[]) => {
     const { status, stderr } = await control(...words);
     if (status !== 0) throw new ReveilleError('unavailable', `launchd did not ${what}: ${stderr.trim()}`);

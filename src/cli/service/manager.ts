@@ -1,39 +1,39 @@
-/** The port to whatever starts services on this system, and which one that is. */
+/** The interface of service managers, and the choice for this system. */
 import { ReveilleError } from '../../wire/errors.ts';
 import type { Settings } from '../../wire/settings.ts';
 import type { ServicePlace } from './place.ts';
 
-/** What a service manager is told to run. */
+/** The specification of a service. */
 export type ServiceSpec = {
   readonly name: string;
-  /** The program and its words. */
+  /** The program and its arguments. */
   readonly command: readonly string[];
-  /** What is run to its end before each start, where the manager can; whatever becomes of it, the start follows. */
+  /** A command that runs before each start, if the manager supports it. The service starts whatever its result is. */
   readonly before?: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
-  /** Where output goes that the system keeps nowhere. */
+  /** The file for output that the system does not store. */
   readonly logFile: string;
 };
 
 export type ServiceState = {
-  /** `missing`: not installed. `failing`: it ended, and is started again. */
+  /** `missing`: not installed. `failing`: it ended and is restarted. */
   readonly state: 'missing' | 'stopped' | 'starting' | 'running' | 'failing';
   readonly enabled: boolean;
   readonly pid: number | undefined;
-  /** Whether it starts with the computer, and not only when its user logs in; `undefined` when that is not known. */
+  /** Whether it starts with the computer, not only when its user logs in; `undefined` when unknown. */
   readonly atBoot: boolean | undefined;
 };
 
 export type ServiceManager = {
-  /** As it is called in a sentence. */
+  /** Its name in a sentence. */
   readonly title: string;
-  /** The file that makes it a service. */
+  /** The service file. */
   readonly file: string;
-  /** What it would write. */
+  /** The content of the service file. */
   text(spec: ServiceSpec): string;
-  /** Writes the file, enables and starts the service. @throws ReveilleError when the manager does not take it */
+  /** Writes the file, enables and starts the service. @throws ReveilleError when the manager rejects it */
   install(spec: ServiceSpec): Promise<void>;
-  /** Stops the service, disables it and takes the file away; harmless when there is none. */
+  /** Stops and disables the service and removes the file; harmless without a service. */
   uninstall(name: string): Promise<void>;
   start(name: string): Promise<void>;
   stop(name: string): Promise<void>;
@@ -42,11 +42,11 @@ export type ServiceManager = {
   lastLines(name: string, count: number): Promise<string[]>;
   /** A program that shows its output, for {@link handOver}. */
   logCommand(name: string, lines: number, follow: boolean): readonly [string, ...string[]];
-  /** What to do so that it starts with the computer, in words; `undefined` when it does anyway. */
+  /** How to start it with the computer, as text; `undefined` when it already does. */
   readonly bootRemedy: string | undefined;
 };
 
-/** What each manager's adapter is made of. */
+/** The parameters of each manager's adapter. */
 export type ManagerOptions = {
   readonly environment: Settings;
   readonly place: ServicePlace;
@@ -65,10 +65,11 @@ export async function serviceManager(
   if (platform === 'darwin') return (await import('./launchd.ts')).launchd(options);
   if (platform === 'win32') return (await import('./windows-task.ts')).windowsTask(options);
   if (platform === 'linux') return (await import('./systemd.ts')).systemd(options);
-  throw noManager(`${platform} has none that Reveille knows`);
+  throw noManager(`${platform} has none that Reveille supports`);
 }
 
 export function noManager(why: string): ReveilleError {
-  const remedy = 'have what starts programs on this computer run "reveille up" (docs/service.md says how)';
+  const remedy =
+    'let the program that starts services on this computer run "reveille up" (see: reveille docs run as a service)';
   return new ReveilleError('unavailable', `no service manager: ${why}; ${remedy}`, { retryable: false });
 }

@@ -1,6 +1,6 @@
 /**
- * Where a service's program lies for good: below the user's data folder, a folder for each version, and for each service
- * a link to the version that it runs. The service's own file names the link, so that an upgrade is one rename.
+ * The permanent location of a service's program: below the user's data folder, a folder per version, and for each service
+ * a link to its version. The service file names the link, so that an upgrade is one rename.
  */
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readlinkSync, renameSync, rmdirSync, rmSync, symlinkSync } from 'node:fs';
@@ -10,12 +10,12 @@ import { birthOf } from '../../router/providers/process-table.ts';
 import type { Settings } from '../../wire/settings.ts';
 
 export type ServicePlace = {
-  /** `reveille`, or with a few letters more where the home is not the usual one: each home has a service of its own. */
+  /** `reveille`, with a suffix for a home that is not the default: each home has its own service. */
   readonly name: string;
   readonly versions: string;
-  /** What belongs to this service alone. */
+  /** Files of this service alone. */
   readonly own: string;
-  /** The link to the folder of the version that runs. */
+  /** The link to the folder of the running version. */
   readonly current: string;
 };
 
@@ -28,7 +28,7 @@ function dataFolder(environment: Settings, platform: NodeJS.Platform): string {
   return environment.XDG_DATA_HOME || join(home, '.local', 'share');
 }
 
-/** @param homePath the installation's home; the usual one has the plain name */
+/** @param homePath the installation's home; the default home has the plain name */
 export function servicePlace(
   environment: Settings,
   homePath: string,
@@ -46,17 +46,17 @@ export function servicePlace(
   };
 }
 
-/** The folder that a service runs from, or `undefined` when there is no link. */
+/** The folder of the service's version, or `undefined` without a link. */
 export function currentVersion({ current }: ServicePlace): string | undefined {
   try {
     return resolve(dirname(current), readlinkSync(current));
   } catch {
-    // It is not there, or is no link.
+    // It does not exist, or is not a link.
     return undefined;
   }
 }
 
-/** Has the service run from another folder from its next start on; in one step. */
+/** Sets the folder of the next start, in one step. */
 export function switchTo({ own, current }: ServicePlace, folder: string): void {
   mkdirSync(own, { recursive: true, mode: 0o700 });
   const draft = `${current}.new`;
@@ -67,7 +67,7 @@ export function switchTo({ own, current }: ServicePlace, folder: string): void {
   renameSync(draft, current);
 }
 
-/** What is in a folder; nothing where there is none. */
+/** The entries of a folder; none for a missing one. */
 function entriesOf(folder: string): string[] {
   try {
     return readdirSync(folder);
@@ -78,10 +78,10 @@ function entriesOf(folder: string): string[] {
 
 const DRAFT = /^\.new-(\d+)$/;
 
-/** Where this process puts a version together, before it has a name. */
+/** The folder in which this process prepares a version. */
 export const draftFolder = ({ versions }: ServicePlace): string => join(versions, `.new-${process.pid}`);
 
-/** Takes away what processes have left behind that were ended while they put a version together. */
+/** Removes folders of processes that ended while they prepared a version. */
 export function forgetDrafts({ versions }: ServicePlace): void {
   for (const name of entriesOf(versions)) {
     const pid = DRAFT.exec(name)?.[1];
@@ -90,7 +90,7 @@ export function forgetDrafts({ versions }: ServicePlace): void {
   }
 }
 
-/** Takes away the versions that no service runs from, but for those that are named, and folders that are empty then. */
+/** Removes versions that no service uses, except the named ones, and folders that are empty then. */
 export function forgetVersions({ versions, own }: ServicePlace, kept: readonly string[] = []): void {
   const prefix = dirname(versions);
   const services = entriesOf(prefix).filter((name) => name.startsWith('service'));
@@ -103,10 +103,10 @@ export function forgetVersions({ versions, own }: ServicePlace, kept: readonly s
     try {
       rmdirSync(folder);
     } catch {
-      // Something is in it, or it is not there.
+      // It is not empty, or does not exist.
     }
   }
 }
 
-/** The version that a folder below `versions` is named after. */
+/** The version in the name of a folder below `versions`. */
 export const versionOf = (folder: string): string => basename(folder);

@@ -7,10 +7,10 @@ import { ReveilleError } from '../../wire/errors.ts';
 import { type Answer, ask } from './ask.ts';
 import { type ManagerOptions, noManager, type ServiceManager, type ServiceSpec } from './manager.ts';
 
-/** Longer than `reveille up` takes over a drain. */
+/** Longer than the drain of `reveille up`. */
 const STOP_SECONDS = 60;
 
-/** A word of a command or a value, as systemd.syntax(7) and systemd.service(5) want it. */
+/** A word of a command or a value, quoted by systemd.syntax(7) and systemd.service(5). */
 function quoted(text: string): string {
   if (/[\n\0]/.test(text))
     throw new ReveilleError('invalid_request', `${JSON.stringify(text)} cannot be in a unit file`);
@@ -24,22 +24,22 @@ const commandLine = (words: readonly string[]) => words.map(commandWord).join(' 
 
 export function unitText({ command, before, environment }: ServiceSpec): string {
   const variables = Object.entries(environment).map(([name, value]) => `Environment=${quoted(`${name}=${value}`)}`);
-  return `# Written by "reveille service install"; it is written anew by the next one.
+  return `# Written by "reveille service install", which replaces it.
 [Unit]
-Description=Reveille, an alarm clock for AI agents
+Description=Reveille, alarms for AI agents
 Documentation=https://www.npmjs.com/package/reveille
-# It is tried for as long as it is wanted: who is not there rings nothing.
+# Restart without limit: alarms fire only while it runs.
 StartLimitIntervalSec=0
 
 [Service]
 Type=exec
-${before === undefined ? '' : `# Only after an upgrade that was cut off.\nExecStartPre=-${commandLine(before)}\n`}ExecStart=${commandLine(command)}
+${before === undefined ? '' : `# For an interrupted upgrade.\nExecStartPre=-${commandLine(before)}\n`}ExecStart=${commandLine(command)}
 ${variables.join('\n')}
 Restart=always
 RestartSec=2
-# Deliveries and turns that end in time are let finish.
+# Time for deliveries and turns to finish.
 TimeoutStopSec=${STOP_SECONDS}
-# Agents that are awake run on, and the next start takes them over.
+# Running agents continue, and the next start adopts them.
 KillMode=process
 SyslogIdentifier=reveille
 
@@ -50,9 +50,7 @@ WantedBy=default.target
 
 const PROPERTIES = ['LoadState', 'UnitFileState', 'ActiveState', 'SubState', 'MainPID', 'NRestarts'];
 
-/**
- * @throws ReveilleError `unavailable` when there is no systemd, or none for this user
- */
+/** @throws ReveilleError `unavailable` without systemd, or without a session of it for this user */
 export async function systemd({ environment }: ManagerOptions): Promise<ServiceManager> {
   const home = environment.HOME || homedir();
   const folder = join(environment.XDG_CONFIG_HOME || join(home, '.config'), 'systemd', 'user');
@@ -62,7 +60,7 @@ export async function systemd({ environment }: ManagerOptions): Promise<ServiceM
     ask('systemctl', ['--user', '--no-pager', ...words], { env, limitMs: 90_000 });
 
   const greeting = await control('show', '--property=Version');
-  if (greeting.missing) throw noManager('there is no systemctl here');
+  if (greeting.missing) throw noManager('systemctl is not installed');
   if (greeting.status !== 0) {
     const said = greeting.stderr.trim().split('\n')[0];
     const why = `systemd has no session of this user (${said})`;
@@ -108,7 +106,7 @@ export async function systemd({ environment }: ManagerOptions): Promise<ServiceM
       const isMissing = found.LoadState !== 'loaded' || !existsSync(fileOf(name));
       const state = isMissing ? 'missing' : found.SubState === 'auto-restart' ? 'failing' : bare;
       const linger = await ask('loginctl', ['show-user', userInfo().username, '--property=Linger', '--value'], { env });
-      // Someone who is not logged in and does not linger is not known there at all.
+      // A user who is not logged in and does not linger is unknown there.
       const atBoot = linger.status === 0 ? linger.stdout.trim() === 'yes' : undefined;
       const pid = Number(found.MainPID) || undefined;
       return { state, enabled: found.UnitFileState === 'enabled', pid, atBoot };

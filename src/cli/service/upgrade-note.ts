@@ -1,6 +1,6 @@
 /**
- * How far an upgrade has come, on the disk: a note beside the service, and a copy of the data beside the data. Whoever
- * finds the note without its upgrade, after a power cut say, knows from it what is safe to do.
+ * The progress of an upgrade on the disk: a note beside the service, and a copy of the data beside the data. After a power
+ * cut the note shows which step is safe.
  */
 import {
   constants,
@@ -23,31 +23,31 @@ import { ask } from './ask.ts';
 import type { ServicePlace } from './place.ts';
 
 const SYNC_MS = 120_000;
-/** A new version that has run for longer than this beyond its switch was nobody's attempt any more. */
+/** A new version that runs longer than this is not part of an attempt any more. */
 const ATTEMPT_MS = 60_000;
 
 const noteSchema = z.object({
   /**
-   * `copying`: the data is that of the version before, its copy not whole. `trying`: the copy is whole, and the new
-   * version may have been started. `over`: it stays or was given up, and the copy goes.
+   * `copying`: the data belongs to the earlier version, and its copy is incomplete. `trying`: the copy is complete, and
+   * the new version may have started. `over`: the new version stays or was abandoned, and the copy is removed.
    */
   phase: z.enum(['copying', 'trying', 'over']).default('trying'),
   from: z.string(),
   to: z.string(),
   begun_at: z.string(),
-  /** When the new version could be started first. */
+  /** When the new version could start first. */
   tried_at: z.string().optional(),
-  /** Each folder of data, and where its copy lies. */
+  /** Each data folder, and the location of its copy. */
   copies: z.array(z.strictObject({ folder: z.string(), copy: z.string() })),
   schemas: z.record(z.string(), z.int()),
-  /** What the doctor of the version before had found broken. */
+  /** The broken checks of the earlier version's doctor. */
   known: z.array(z.string()).default([]),
 });
 export type Note = z.output<typeof noteSchema>;
 
 export const noteFile = ({ own }: ServicePlace): string => join(own, 'upgrade.json');
 
-/** A link to the version before, by which the service finds it while the note is there. */
+/** A link to the earlier version, which the service uses while the note exists. */
 export const earlierVersion = ({ own }: ServicePlace): string => join(own, 'earlier');
 
 export function readNote(place: ServicePlace): Note | undefined {
@@ -63,9 +63,9 @@ export function writeNote(place: ServicePlace, note: Note): void {
   replacePrivateFile(noteFile(place), `${JSON.stringify(note, null, 2)}\n`);
 }
 
-/** Takes the copies away, and then the note. */
+/** Removes the copies, and then the note. */
 export function forgetNote(place: ServicePlace, note: Note): void {
-  // Half a copy must never be put back.
+  // An incomplete copy must never be restored.
   writeNote(place, { ...note, phase: 'over' });
   for (const { folder, copy } of note.copies)
     for (const path of [copy, failedOf(folder)]) rmSync(path, { recursive: true, force: true });
@@ -73,13 +73,13 @@ export function forgetNote(place: ServicePlace, note: Note): void {
   rmSync(earlierVersion(place), { force: true });
 }
 
-/** The folders that hold data, each with where its copy goes: on the same disk, so that going back is a rename. */
+/** The data folders, each with the location of its copy: on the same disk, so that restoring is a rename. */
 export function copiesOf({ home, settings }: CliContext): Note['copies'] {
   const folders = [home.path, ...foldersElsewhere(home, settings).map(([folder]) => folder)];
   return folders.filter((folder) => existsSync(folder)).map((folder) => ({ folder, copy: `${folder}.before-upgrade` }));
 }
 
-/** Copies the data, and has everything that was written until now put on the disk, the new version among it. */
+/** Copies the data, and syncs everything to the disk, the new version included. */
 export async function makeCopies({ copies }: Note): Promise<void> {
   const mode = constants.COPYFILE_FICLONE;
   for (const { folder, copy } of copies) {
@@ -91,7 +91,7 @@ export async function makeCopies({ copies }: Note): Promise<void> {
 
 const failedOf = (folder: string) => `${folder}.failed-upgrade`;
 
-/** Puts the copies in the place of what the new version has made of the data; may be done again after a cut. */
+/** Restores the copies; may be repeated after an interruption. */
 export function putBack({ copies }: Note): void {
   for (const { folder, copy } of copies) {
     if (!existsSync(copy)) continue;
@@ -102,13 +102,13 @@ export function putBack({ copies }: Note): void {
   }
 }
 
-/** Whether the new version has migrated a database: the one before could not read it. */
+/** Whether the new version has migrated a database, which the earlier one could not read. */
 export function isMigrated({ settings }: CliContext, { schemas }: Note): boolean {
   const now = schemasOf(settings);
   return Object.keys({ ...now, ...schemas }).some((path) => now[path] !== schemas[path]);
 }
 
-/** Whether the new version has taken requests: what it acknowledged must not be undone without being asked. */
+/** Whether the new version has accepted requests, which must not be undone without the user. */
 export function cameUp({ home, settings }: CliContext, { tried_at }: Note): boolean {
   if (tried_at === undefined) return false;
   const triedAt = Date.parse(tried_at);
@@ -116,7 +116,7 @@ export function cameUp({ home, settings }: CliContext, { tried_at }: Note): bool
   return alive > triedAt + ATTEMPT_MS || startedAt(home.runFile) > triedAt;
 }
 
-/** When the last `up` had started that did not end by itself; whatever else a newer version has written there. */
+/** When the last `up` started that did not end by itself. */
 function startedAt(runFile: string): number {
   try {
     return Date.parse(JSON.parse(readFileSync(runFile, 'utf8')).started_at) || 0;

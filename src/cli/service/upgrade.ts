@@ -1,7 +1,7 @@
 /**
- * Another version in the place of the one that the service runs: installed beside it, tried with a copy of the data at
- * hand, and given up when it is not healthy. What a power cut or a kill has cut off is brought to an end by the note that
- * it has left: before the next start of the service, and by the next upgrade.
+ * Upgrades the service: the new version is installed beside the old one, tried with a copy of the data, and abandoned
+ * when it is not healthy. An interrupted upgrade is finished from its note: before the next start of the service, and by
+ * the next upgrade.
  */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -30,30 +30,26 @@ import {
 export type Upgraded = { readonly from: string; readonly to: string; readonly folder: string };
 
 /**
- * One upgrade at a time for each service.
+ * One upgrade at a time per service.
  *
- * @returns gives the right up
- * @throws ReveilleError `conflict` when another one is at work
+ * @returns releases the lock
+ * @throws ReveilleError `conflict` when another one runs
  */
 export function takeUpgrade({ own }: ServicePlace): () => void {
   try {
     return ownFile(join(own, 'upgrade'));
   } catch (thrown) {
     if (!(thrown instanceof FileInUse)) throw thrown;
-    throw new ReveilleError(
-      'conflict',
-      `another upgrade is at work, as process ${thrown.pid}; wait until it has ended`,
-      {
-        cause: thrown,
-      },
-    );
+    throw new ReveilleError('conflict', `another upgrade runs as process ${thrown.pid}; wait until it has ended`, {
+      cause: thrown,
+    });
   }
 }
 
-/** Has a stretch of work run to its end, whoever asks this process to end. @returns what it came to */
+/** Finishes a step even when this process is asked to end. @returns its result */
 async function undisturbed<T>({ out }: CliContext, work: () => Promise<T>): Promise<T> {
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-  const hold = () => out.remark('The upgrade is brought to an end first: cut off here, nothing would run');
+  const hold = () => out.remark('The upgrade finishes first: stopping here would leave nothing running');
   for (const signal of signals) process.on(signal, hold);
   try {
     return await work();
@@ -63,10 +59,10 @@ async function undisturbed<T>({ out }: CliContext, work: () => Promise<T>): Prom
 }
 
 /**
- * Has the version before run again, from its next start on. The data is put back only where the new version has migrated
- * it: else what was acknowledged meanwhile stays.
+ * Restores the earlier version for the next start. The data is restored only when the new version has migrated it;
+ * otherwise acknowledged changes stay.
  *
- * @returns whether the data was put back
+ * @returns whether the data was restored
  */
 async function giveUp(context: CliContext, place: ServicePlace, note: Note): Promise<boolean> {
   await endMachines(context);
@@ -76,7 +72,7 @@ async function giveUp(context: CliContext, place: ServicePlace, note: Note): Pro
   return migrated;
 }
 
-/** Gives the new version up, and makes sure that the one before runs. @returns whether the data was put back */
+/** Abandons the new version, and ensures that the earlier one runs. @returns whether the data was restored */
 async function goBack(context: CliContext, { manager, place }: Service, note: Note): Promise<boolean> {
   await manager.stop(place.name).catch(() => {});
   const migrated = await giveUp(context, place, note);
@@ -95,16 +91,16 @@ function forgetAttempt(place: ServicePlace, note: Note): void {
 
 function keepNew(place: ServicePlace, note: Note): Upgraded {
   forgetNote(place, note);
-  // The one before stays, to go back to by hand.
+  // The earlier version is kept, for a manual return.
   forgetVersions(place, [note.from]);
   return { from: versionOf(note.from), to: versionOf(note.to), folder: note.to };
 }
 
 /**
- * What the service does before each start: an upgrade that was cut off is given up, unless its version has taken requests
- * on data that the one before cannot read; that one starts again, and the next `reveille upgrade` looks at it.
+ * Runs before each start of the service. An interrupted upgrade is abandoned, unless its version has accepted requests on
+ * data that the earlier one cannot read. Then the new version starts, and the next `reveille upgrade` checks it.
  *
- * @returns the version that was given up; `undefined` where there was none, or its upgrade is still at work
+ * @returns the abandoned version; `undefined` without one, or while its upgrade runs
  */
 export async function settleBeforeStart(context: CliContext, place: ServicePlace): Promise<string | undefined> {
   if (readNote(place) === undefined) return undefined;
@@ -128,10 +124,10 @@ export async function settleBeforeStart(context: CliContext, place: ServicePlace
   }
 }
 
-/** What became of an upgrade that was cut off. */
+/** The result of an interrupted upgrade. */
 export type Settled = { readonly outcome: 'finished' | 'given up'; readonly upgraded: Upgraded };
 
-/** Brings an upgrade that was cut off to an end, with the service running. */
+/** Finishes an interrupted upgrade, with the service running. */
 export async function settleCutOff(context: CliContext, service: Service): Promise<Settled | undefined> {
   const { place, manager } = service;
   const note = readNote(place);
@@ -154,7 +150,7 @@ export async function settleCutOff(context: CliContext, service: Service): Promi
   });
 }
 
-/** Why the new version must not stay; `undefined` when it may. */
+/** Why the new version must be abandoned; `undefined` when it may stay. */
 async function whatIsWrong(
   context: CliContext,
   { manager, place }: Service,
@@ -164,19 +160,18 @@ async function whatIsWrong(
   const health = await whenUp(context, manager, place.name);
   if (!health.healthy) return `it does not start: ${health.why}`;
   const broken = await brokenChecks(context, [node, programIn(place.current)]);
-  if (broken === undefined) return 'its doctor says nothing';
+  if (broken === undefined) return 'its doctor prints nothing';
   const fresh = [...broken].find(([name]) => !knownProblems.has(name));
-  if (fresh) return `its doctor says that ${fresh[0]} is broken: ${fresh[1]}`;
+  if (fresh) return `its doctor reports that ${fresh[0]} is broken: ${fresh[1]}`;
   const { state, pid } = await manager.state(place.name);
-  if (state !== 'running' || (pid !== undefined && pid !== health.run.pid))
-    return 'it ended again soon after its start';
+  if (state !== 'running' || (pid !== undefined && pid !== health.run.pid)) return 'it ended soon after its start';
   return undefined;
 }
 
 /**
- * @param wanted a version, a tag, or a file that `npm pack` made
- * @param settled what was cut off before: the version that came of it may be the one that is wanted
- * @throws ReveilleError when it cannot be installed (nothing has changed then), or was not healthy (the version before
+ * @param wanted a version, a tag, or a file of `npm pack`
+ * @param settled the interrupted upgrade before it, whose version may be the wanted one
+ * @throws ReveilleError when it cannot be installed (nothing has changed then), or was not healthy (the earlier version
  *   runs again)
  */
 export async function upgradeService(
@@ -190,13 +185,13 @@ export async function upgradeService(
   if (from === undefined)
     throw new ReveilleError(
       'not_found',
-      `Reveille is no service in ${context.home.path}; make it one first: reveille service install`,
+      `no service is installed for ${context.home.path}; install one first: reveille service install`,
     );
   const node = lastingNode();
   const to = await fetchVersion(context, service, wanted, node);
   if (to === from) {
     if (settled?.outcome === 'finished') return settled.upgraded;
-    throw new ReveilleError('conflict', `version ${versionOf(to)} runs already; there is nothing to upgrade to`);
+    throw new ReveilleError('conflict', `version ${versionOf(to)} already runs; there is nothing to upgrade`);
   }
   const known = new Set((await brokenChecks(context, [node, programIn(place.current)]))?.keys());
   const note: Note = {
@@ -211,13 +206,13 @@ export async function upgradeService(
       thrown instanceof Error ? thrown.message : String(thrown),
     );
     if (wrong === undefined) return keepNew(place, tried);
-    const data = (await goBack(context, service, tried)) ? 'on the data as it was before' : 'on the same data';
-    const message = `version ${versionOf(to)} was given up, and ${versionOf(from)} runs again ${data}: ${wrong}`;
+    const data = (await goBack(context, service, tried)) ? 'on the earlier data' : 'on the same data';
+    const message = `version ${versionOf(to)} was abandoned, and ${versionOf(from)} runs again ${data}: ${wrong}`;
     throw new ReveilleError('unavailable', message, { retryable: false });
   });
 }
 
-/** Stops the service and copies its data. @returns the note of that; what fails here has the service run on */
+/** Stops the service and copies its data. @returns the note; after a failure the service continues */
 async function copyData(context: CliContext, { manager, place }: Service, note: Note): Promise<Note> {
   writeNote(place, note);
   try {
@@ -232,12 +227,12 @@ async function copyData(context: CliContext, { manager, place }: Service, note: 
     forgetAttempt(place, note);
     await manager.start(place.name);
     const why = thrown instanceof Error ? thrown.message : String(thrown);
-    const message = `the data could not be copied, and version ${versionOf(note.from)} runs on: ${why}`;
+    const message = `the data could not be copied, and version ${versionOf(note.from)} continues: ${why}`;
     throw new ReveilleError('unavailable', message, { cause: thrown });
   }
 }
 
-/** @returns why the new version must not stay; `undefined` when it may */
+/** @returns why the new version must be abandoned; `undefined` when it may stay */
 async function tryNew(context: CliContext, service: Service, note: Note, node: string): Promise<string | undefined> {
   const { place, manager } = service;
   switchTo(place, note.to);

@@ -1,4 +1,4 @@
-/** A task of the Windows Task Scheduler. Written after Microsoft's schema of tasks; it was not run on Windows. */
+/** A task of the Windows Task Scheduler, by Microsoft's schema of tasks. Not tested on Windows. */
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -17,7 +17,7 @@ function cmdWord(text: string): string {
   return `"${text}"`;
 }
 
-/** A task carries no environment and keeps no output, so a command of cmd.exe sets the one and writes the other. */
+/** A task has no environment and stores no output, so a command of cmd.exe sets the variables and writes the log. */
 export function taskText({ command, environment, logFile }: ServiceSpec): string {
   const sets = Object.entries(environment).map(([name, value]) => `set ${cmdWord(`${name}=${value}`)}`);
   const runs = `${command.map(cmdWord).join(' ')} >> ${cmdWord(logFile)} 2>&1`;
@@ -26,7 +26,7 @@ export function taskText({ command, environment, logFile }: ServiceSpec): string
   return `<?xml version="1.0" encoding="UTF-16"?>
 <Task version="1.2" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">
   <RegistrationInfo>
-    <Description>Reveille, an alarm clock for AI agents</Description>
+    <Description>Reveille, alarms for AI agents</Description>
   </RegistrationInfo>
   <Triggers>
     <LogonTrigger>
@@ -62,12 +62,12 @@ export function taskText({ command, environment, logFile }: ServiceSpec): string
 `;
 }
 
-/** @throws ReveilleError `unavailable` when there is no Task Scheduler */
+/** @throws ReveilleError `unavailable` without a Task Scheduler */
 export async function windowsTask({ environment, place, homePath }: ManagerOptions): Promise<ServiceManager> {
   const logFile = join(homePath, 'service.log');
   const file = join(place.own, 'task.xml');
   const control = (...words: string[]) => ask('schtasks', words, { env: environment, limitMs: 60_000 });
-  if ((await control('/?')).missing) throw noManager('there is no schtasks here');
+  if ((await control('/?')).missing) throw noManager('schtasks is not installed');
   const must = async (what: string, ...words: string[]) => {
     const { status, stderr } = await control(...words);
     if (status !== 0) throw new ReveilleError('unavailable', `the Task Scheduler did not ${what}: ${stderr.trim()}`);
@@ -78,7 +78,7 @@ export async function windowsTask({ environment, place, homePath }: ManagerOptio
     text: taskText,
     async install(spec) {
       mkdirSync(dirname(file), { recursive: true });
-      // The Task Scheduler reads UTF-16 with its mark.
+      // The Task Scheduler reads UTF-16 with a byte order mark.
       writeFileSync(file, `\ufeff${taskText(spec)}`, 'utf16le');
       await must('take the task', '/Create', '/F', '/TN', spec.name, '/XML', file);
       await must('start the task', '/Run', '/TN', spec.name);

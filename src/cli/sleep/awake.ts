@@ -1,23 +1,22 @@
 /**
- * Holding the computer awake: a program of the system that holds it for as long as it runs, as a child that reads from
- * us. When this process is gone, however it ended, the child reads the end of its input, ends, and the hold with it. It
- * also ends by itself after a while.
+ * Keeps the computer awake with a program of the system, run as a child that reads from us. When this process ends, the
+ * child reads the end of its input, ends, and releases the computer. It also ends by itself after a while.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { type Clock, wait } from '../../kit/clock/clock.ts';
 import type { Settings } from '../../wire/settings.ts';
 
-/** Longer than this nothing holds the computer awake at one go. */
+/** Limit of one request to stay awake. */
 export const HOLD_LIMIT_SECONDS = 30 * 60;
 const SAYS = 'held';
-/** Whoever does not end in this time is stuck, and is killed. */
+/** A child that does not end in this time is killed. */
 const END_MS = 3000;
-/** Whoever says nothing for this long is asked for nothing else. */
+/** A child without output for this long has failed. */
 const ANSWER_MS = 5000;
-/** What was refused is asked for again after this long. */
+/** Delay before a rejected request is repeated. */
 const AGAIN_MS = 30_000;
 
-/** What logind is asked to keep from happening, from all to little: some want rights that a person at the seat has. */
+/** What logind is asked to inhibit, from most to least: some need rights of a user at the seat. */
 const LOGIND_STEPS = ['sleep:idle:handle-lid-switch', 'sleep:idle', 'idle'] as const;
 const LOOSE = [
   undefined,
@@ -25,7 +24,7 @@ const LOOSE = [
   'only idling is kept from putting the computer to sleep: logind asks for more rights',
 ] as const;
 
-/** Reads until its input ends, for so long at most. See SetThreadExecutionState: ES_CONTINUOUS and ES_SYSTEM_REQUIRED. */
+/** Reads until its input ends or the limit. See SetThreadExecutionState: ES_CONTINUOUS and ES_SYSTEM_REQUIRED. */
 const powershell = (seconds: number) => `$ErrorActionPreference = 'Stop'
 $held = Add-Type -Name Power -Namespace Reveille -PassThru -MemberDefinition '[DllImport("kernel32.dll")] public static extern uint SetThreadExecutionState(uint flags);'
 if ($held::SetThreadExecutionState([uint32]'0x80000001') -eq 0) { exit 1 }
@@ -35,9 +34,9 @@ if ($held::SetThreadExecutionState([uint32]'0x80000001') -eq 0) { exit 1 }
 type Way = { readonly command: readonly [string, ...string[]]; readonly loose?: string | undefined };
 
 /**
- * The programs that hold a computer awake, best first. Each says that it does as soon as it does, or is believed.
+ * Programs that keep a computer awake, best first. Each prints a line once it does, or is trusted.
  *
- * @param pid whose life it is tied to, where that is said by name
+ * @param pid the process to watch, where a program needs it
  */
 export function waysToHold(platform: NodeJS.Platform, pid: number, seconds = HOLD_LIMIT_SECONDS): readonly Way[] {
   if (platform === 'darwin') return [{ command: ['caffeinate', '-i', '-s', '-t', String(seconds), '-w', String(pid)] }];
@@ -46,14 +45,14 @@ export function waysToHold(platform: NodeJS.Platform, pid: number, seconds = HOL
   if (platform !== 'linux') return [];
   return LOGIND_STEPS.map((what, at) => ({
     command: [
-      ...(['systemd-inhibit', `--what=${what}`, '--who=Reveille', '--why=An alarm rings', '--mode=block'] as const),
+      ...(['systemd-inhibit', `--what=${what}`, '--who=Reveille', '--why=An alarm fires', '--mode=block'] as const),
       ...['sh', '-c', `echo ${SAYS}; exec timeout ${seconds} cat`],
     ],
     loose: LOOSE[at],
   }));
 }
 
-const SILENT = `whoever could do that has said nothing for ${ANSWER_MS / 1000} s`;
+const SILENT = `the program for it printed nothing within ${ANSWER_MS / 1000} s`;
 
 export class Awake {
   readonly #environment: Settings;
@@ -61,10 +60,10 @@ export class Awake {
   readonly #platform: NodeJS.Platform;
   #child: ChildProcess | undefined;
   #asked: Promise<void> | undefined;
-  /** Monotonic: nobody is asked before. */
+  /** Monotonic: no request before. */
   #notBefore = 0;
 
-  /** Why it is held not at all, or not against everything, as far as was tried. */
+  /** Why the computer is not kept awake, or not fully, as far as tried. */
   loose: string | undefined;
 
   constructor(environment: Settings, clock: Clock, platform: NodeJS.Platform = process.platform) {
@@ -77,12 +76,12 @@ export class Awake {
     return this.#child !== undefined;
   }
 
-  /** The process that holds; for whoever watches. */
+  /** The child process. */
   get pid(): number | undefined {
     return this.#child?.pid;
   }
 
-  /** Resolves when the computer is held awake, or nothing could be had: then {@link loose} says why. */
+  /** Resolves when the computer is kept awake, or every way failed: then {@link loose} has the reason. */
   hold(): Promise<void> {
     this.#asked ??= this.#hold().finally(() => {
       this.#asked = undefined;
@@ -106,7 +105,7 @@ export class Awake {
 
   async #hold(): Promise<void> {
     if (this.#child || this.#clock.monotonic() < this.#notBefore) return;
-    let why = `on ${this.#platform} Reveille knows of nothing that holds it awake`;
+    let why = `Reveille supports no program for it on ${this.#platform}`;
     for (const { command, loose } of waysToHold(this.#platform, process.pid)) {
       const begun = await this.#begin(command);
       if (begun === undefined) {
@@ -117,10 +116,10 @@ export class Awake {
       if (begun === SILENT) break;
     }
     this.#notBefore = this.#clock.monotonic() + AGAIN_MS;
-    this.loose = `the computer is not held awake: ${why}`;
+    this.loose = `the computer is not kept awake: ${why}`;
   }
 
-  /** @returns why not; `undefined` when it holds */
+  /** @returns the reason of a failure; `undefined` on success */
   #begin([program, ...words]: Way['command']): Promise<string | undefined> {
     const child = spawn(program, words, { env: this.#environment, stdio: ['pipe', 'pipe', 'pipe'] });
     let said = '';

@@ -1,8 +1,7 @@
 /**
- * Sees to it that the computer is awake for alarms that ask for it: keeps one wake armed, a minute before the first of
- * them is due, and holds the computer awake from then until their turns have ended. It looks every two seconds and puts
- * right what is not as it should be, so nothing has to tell it of alarms that are set, moved or cancelled, of clocks that
- * are changed, or of a sleep that is over.
+ * Keeps the computer awake for alarms that ask for it: one wake-up is armed a minute before the first of them is due, and
+ * the computer is kept awake until their turns have ended. It polls every two seconds and corrects the state, so that
+ * changes of alarms, clocks and sleep need no notification.
  */
 import { existsSync } from 'node:fs';
 import type { CancelTimer, Clock } from '../../kit/clock/clock.ts';
@@ -23,9 +22,9 @@ import {
 } from './wake-alarm.ts';
 
 const LOOK_MS = 2000;
-/** What could not be armed is tried again after this long. */
+/** Delay before a failed wake-up is armed again. */
 const AGAIN_MS = 30_000;
-/** Between a delivery and the word that its turn runs nothing wants the computer awake, and nothing may let it go. */
+/** Time between a delivery and the report that its turn runs, in which the computer must stay awake. */
 const GRACE_MS = 10_000;
 
 export type KeeperOptions = {
@@ -34,19 +33,19 @@ export type KeeperOptions = {
   readonly files: WakeFiles;
   readonly alarm: WakeAlarm;
   readonly awake: Pick<Awake, 'hold' | 'release' | 'isHeld' | 'loose'>;
-  /** The earliest instant for which the computer is wanted awake, perhaps past, and the earliest after a given one. */
+  /** The earliest instant that needs an awake computer, perhaps past, and the earliest after a given one. */
   readonly wakings: (after: number) => Promise<{ first?: number; later?: number }>;
-  /** Whether the person wants the computer woken. */
+  /** Whether the user enabled it. */
   readonly isWanted: () => boolean;
 };
 
 export class WakeKeeper {
   readonly #options: KeeperOptions;
-  /** Turns that alarms which ask for it have begun. */
+  /** Turns of alarms that ask for it. */
   readonly #turns = new Set<string>();
   #armed: Armed | undefined;
   #refused: (NotArmed & { readonly at: number; readonly since: number }) | undefined;
-  /** Since when the computer has been wanted awake without a pause, and when it was last: monotonic. */
+  /** Since when the computer has been needed without a pause, and when it was last: monotonic. */
   #wanted: { since: number; last: number; at: number } | undefined;
   #written = '';
   #cancel: CancelTimer = () => {};
@@ -55,7 +54,7 @@ export class WakeKeeper {
 
   constructor(options: KeeperOptions) {
     this.#options = options;
-    // What a process before this one has armed, and was killed over.
+    // A wake-up of an earlier process that was killed.
     this.#armed = options.files.read()?.armed;
   }
 
@@ -65,7 +64,7 @@ export class WakeKeeper {
     });
   }
 
-  /** A turn has begun, or may have, of an alarm that asks for it. @param fireId of the occurrence */
+  /** A turn of an alarm that asks for it has started, or may have. @param fireId of the occurrence */
   turnBegan(fireId: string): void {
     this.#turns.add(fireId);
   }
@@ -74,7 +73,7 @@ export class WakeKeeper {
     this.#turns.delete(fireId);
   }
 
-  /** Takes the wake back and lets the computer sleep. */
+  /** Removes the wake-up and lets the computer sleep. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#cancel();
@@ -88,7 +87,7 @@ export class WakeKeeper {
       if (isWanted()) await this.#keep();
       else await this.#letGo();
     } catch (err) {
-      log.warn({ err }, 'what wakes the computer could not be looked after; it is tried again');
+      log.warn({ err }, 'the wake-up of the computer could not be checked; it is retried');
     }
   }
 
@@ -106,7 +105,7 @@ export class WakeKeeper {
     const monotonic = clock.monotonic();
     if (isWanted) this.#wanted = { since: monotonic, at: clock.now(), ...this.#wanted, last: monotonic };
     else if (this.#wanted && monotonic - this.#wanted.last >= GRACE_MS) this.#wanted = undefined;
-    // A turn that never ends does not keep a laptop from sleeping for ever.
+    // A turn that never ends must not keep a laptop awake forever.
     const isDone = !this.#wanted || monotonic - this.#wanted.since >= HOLD_LIMIT_SECONDS * 1000;
     if (isDone) await awake.release();
     else if (!awake.isHeld) await awake.hold();
@@ -128,7 +127,8 @@ export class WakeKeeper {
     if ('means' in result) {
       this.#armed = result;
       this.#refused = undefined;
-      if (was?.at !== at) log.info({ at: formatInstant(at), means: result.means }, 'a wake of the computer is armed');
+      if (was?.at !== at)
+        log.info({ at: formatInstant(at), means: result.means }, 'a wake-up of the computer is armed');
       return;
     }
     this.#armed = undefined;
@@ -172,7 +172,7 @@ export class WakeKeeper {
   }
 }
 
-/** Of this installation, where it is a service whose person wants it: `reveille service wake on`. */
+/** For this installation, when it is a service with `reveille service wake on`. */
 export async function ownKeeper(
   context: CliContext,
   { log, wakings }: Pick<KeeperOptions, 'log' | 'wakings'>,

@@ -1,4 +1,4 @@
-/** The port to what wakes this computer from its sleep, and the record of what is armed. */
+/** The interface for waking this computer from sleep, and the record of the armed wake-up. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -6,67 +6,67 @@ import { readPrivateFile, replacePrivateFile } from '../../kit/identity/private-
 import type { Settings } from '../../wire/settings.ts';
 import type { ServicePlace } from '../service/place.ts';
 
-/** How long before an alarm is due the computer is woken: its network has to come back. */
+/** Time before an alarm is due at which the computer is woken: its network must reconnect. */
 export const LEAD_MS = 60_000;
 
 const armedSchema = z.object({
-  /** What armed it, as it is called in a sentence. */
+  /** The mechanism's name in a sentence. */
   means: z.string(),
   /** When it wakes the computer, epoch milliseconds. */
   at: z.number(),
-  /** What may stand in the hardware for it, in seconds by a clock of its own: two while one replaces the other. */
+  /** Values that the hardware may have for it, in seconds by its own clock: two during a replacement. */
   marks: z.array(z.number()).optional(),
-  /** A later wake of somebody else's that had to make room, as the hardware had it. */
+  /** A later wake-up of another program that was replaced, in the hardware's value. */
   displaced: z.number().optional(),
 });
-/** A wake that is ours. There is never more than one. */
+/** Our wake-up. There is at most one. */
 export type Armed = z.output<typeof armedSchema>;
 
-/** Why a wake is not armed. `behind`: another program's comes first, and will wake the computer anyway. */
+/** Why a wake-up is not armed. `behind`: an earlier one of another program will wake the computer. */
 export type NotArmed = { readonly problem: string; readonly remedy?: string | undefined; readonly behind?: number };
 
 export type WakeAlarm = {
   /**
-   * Arms one wake in the place of ours. A sooner one of somebody else's is left alone. Harmless when it is armed already.
+   * Arms one wake-up in place of ours. An earlier one of another program stays. Harmless when it is armed already.
    *
    * @param at epoch milliseconds
-   * @param ours what is armed of ours, perhaps by a process before this one
-   * @param note told what may be armed from now on, right before it is: who is killed in between leaves no stranger
+   * @param ours our armed wake-up, perhaps of an earlier process
+   * @param note receives the new values right before they are armed, so that a killed process leaves no unknown one
    */
   arm(at: number, ours: Armed | undefined, note: (armed: Armed) => void): Promise<Armed | NotArmed>;
-  /** Takes ours back, and puts back what it displaced. Harmless when it is gone. */
+  /** Removes ours, and restores the one that it replaced. Harmless without one. */
   disarm(ours: Armed): Promise<void>;
 };
 
 const recordSchema = z.object({
-  /** Of the process that looks after it. */
+  /** Process id of the keeper. */
   pid: z.number(),
   armed: armedSchema.optional(),
-  /** It is being armed: whether it can be is not known yet. */
+  /** It is being armed; the result is not known yet. */
   trying: z.boolean().optional(),
-  /** When a wake of somebody else's comes first, epoch milliseconds. */
+  /** The time of another program's earlier wake-up, epoch milliseconds. */
   behind: z.number().optional(),
   problem: z.string().optional(),
   remedy: z.string().optional(),
-  /** Since when the computer is held awake, epoch milliseconds. */
+  /** Since when the computer is kept awake, epoch milliseconds. */
   held_since: z.number().optional(),
-  /** Why it cannot be held awake, or not against everything. */
+  /** Why it is not kept awake, or not fully. */
   loose: z.string().optional(),
 });
 export type WakeRecord = z.output<typeof recordSchema>;
 
-/** Of a service: whether its person wants the computer woken, and what is armed. */
+/** Files of a service: whether the user enabled it, and the armed wake-up. */
 export function wakeFiles({ own }: Pick<ServicePlace, 'own'>) {
   const record = join(own, 'wake.json');
   return {
-    /** There where the person wants it; written by `reveille service wake` alone. */
+    /** Exists when enabled; only `reveille service wake` writes it. */
     wanted: join(own, 'wakes-computer'),
     read(): WakeRecord | undefined {
       try {
         const text = readPrivateFile(record);
         return text === undefined ? undefined : recordSchema.safeParse(JSON.parse(text)).data;
       } catch {
-        // Unreadable, it says nothing: what is armed by the clock of the hardware shows there.
+        // Unreadable: the hardware's clock shows the armed one.
         return undefined;
       }
     },
@@ -76,7 +76,7 @@ export function wakeFiles({ own }: Pick<ServicePlace, 'own'>) {
 }
 export type WakeFiles = ReturnType<typeof wakeFiles>;
 
-/** What wakes this computer; whether it can is known when it is tried. @param name of the service */
+/** The mechanism of this computer; using it shows whether it works. @param name of the service */
 export async function wakeAlarm(
   name: string,
   environment: Settings,
@@ -86,6 +86,6 @@ export async function wakeAlarm(
   if (platform === 'linux') return (await import('./wake-linux.ts')).linuxWake({ name, environment, now });
   if (platform === 'darwin' || platform === 'win32')
     return (await import('./wake-elsewhere.ts')).wakeElsewhere(platform, name, environment);
-  const problem = `on ${platform} Reveille knows of nothing that wakes the computer`;
+  const problem = `Reveille supports no wake-up of the computer on ${platform}`;
   return { arm: async () => ({ problem }), disarm: async () => {} };
 }

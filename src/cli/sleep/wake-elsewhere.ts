@@ -1,6 +1,6 @@
 /**
- * Waking under macOS and Windows. Written after pmset(1) and the schema of tasks (`WakeToRun`); held against their
- * formats, and not run there. Both keep many wakes at once, so nobody's is overwritten.
+ * Wake-ups on macOS and Windows, by pmset(1) and the schema of tasks (`WakeToRun`); checked against their formats, not
+ * tested there. Both store many wake-ups, so none is overwritten.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir, userInfo } from 'node:os';
@@ -12,14 +12,14 @@ import type { Armed, NotArmed, WakeAlarm } from './wake-alarm.ts';
 
 const two = (value: number) => String(value).padStart(2, '0');
 
-/** `12/01/26 06:59:00`, in the computer's own zone, as pmset(1) reads it. */
+/** `12/01/26 06:59:00` in the computer's zone, for pmset(1). */
 export function pmsetTime(at: number): string {
   const time = new Date(at);
   const day = [time.getMonth() + 1, time.getDate(), time.getFullYear() % 100].map(two).join('/');
   return `${day} ${[time.getHours(), time.getMinutes(), time.getSeconds()].map(two).join(':')}`;
 }
 
-/** The words that arm or cancel a wake, for root: the name says whose it is. */
+/** The arguments that arm or cancel a wake-up, for root: the name identifies it. */
 export const pmsetWords = (name: string, at: number, cancel = false): string[] => [
   ...['-n', '/usr/bin/pmset', 'schedule', ...(cancel ? ['cancel'] : [])],
   ...['wake', pmsetTime(at), name],
@@ -36,14 +36,14 @@ function pmset(name: string, env: Settings): WakeAlarm {
       const { status, stderr } = await ask('sudo', pmsetWords(name, at), { env });
       if (status === 0) return { means, at };
       const rule = `${userInfo().username} ALL=(root) NOPASSWD: /usr/bin/pmset schedule wake *, /usr/bin/pmset schedule cancel wake *`;
-      const problem = `pmset wants root to wake this computer (${stderr.trim().split('\n')[0]})`;
+      const problem = `pmset needs root to wake this computer (${stderr.trim().split('\n')[0]})`;
       return { problem, remedy: `as root: echo '${rule}' > /etc/sudoers.d/reveille && visudo -c` };
     },
     disarm,
   };
 }
 
-/** A task that wakes the computer once and does nothing; its time is of the zone that it names, UTC. */
+/** A task that wakes the computer once and does nothing; its time is in UTC. */
 export function wakeTaskText(at: number): string {
   const time = (instant: number) => `${new Date(instant).toISOString().slice(0, 19)}Z`;
   return `<?xml version="1.0" encoding="UTF-16"?>
@@ -96,7 +96,7 @@ function wakeTask(name: string, env: Settings): WakeAlarm {
       rmSync(folder, { recursive: true, force: true });
       if (status === 0) return { means, at };
       const remedy = 'allow wake timers in the power options of Windows, then: reveille service restart';
-      return { problem: `the Task Scheduler did not take the wake: ${stderr.trim()}`, remedy };
+      return { problem: `the Task Scheduler rejected the wake-up: ${stderr.trim()}`, remedy };
     },
     disarm: async () => void (await ask('schtasks', ['/Delete', '/F', '/TN', task], { env })),
   };

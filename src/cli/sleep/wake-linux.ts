@@ -1,7 +1,7 @@
 /**
- * Waking under Linux. First a timer of the person's systemd with `WakeSystem=`: the kernel keeps one line of such timers
- * for the whole computer and wakes for the first, so nobody's is overwritten. Where that is not allowed, the alarm of the
- * hardware's clock (`/sys/class/rtc`), which has one place for whoever writes to it.
+ * Wake-ups on Linux. First a timer of the user's systemd with `WakeSystem=`: the kernel keeps all such timers and wakes for
+ * the first, so none is overwritten. If that is not allowed, the alarm of the hardware clock (`/sys/class/rtc`), which
+ * stores one value for all programs.
  */
 import { accessSync, constants, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { userInfo } from 'node:os';
@@ -11,12 +11,12 @@ import { ask } from '../service/ask.ts';
 import type { Armed, NotArmed, WakeAlarm } from './wake-alarm.ts';
 
 const CLOCKS = '/sys/class/rtc';
-/** The clock of the hardware counts whole seconds, and is read at another moment than ours. */
+/** The hardware clock counts whole seconds, and is read at another moment than ours. */
 const SLACK_SECONDS = 2;
 
 const TIMER = 'a systemd timer';
 
-/** `2026-12-01 06:59:00 UTC`, as systemd.time(7) has it. */
+/** `2026-12-01 06:59:00 UTC`, for systemd.time(7). */
 const calendarOf = (at: number) => `${new Date(at).toISOString().slice(0, 19).replace('T', ' ')} UTC`;
 
 /** The command that arms a timer; see systemd-run(1) and `WakeSystem=` in systemd.timer(5). */
@@ -41,13 +41,13 @@ function timerWake(unit: string, env: Settings): WakeAlarm {
       const { stdout } = await control('show', `${unit}.timer`, '--property=ActiveState');
       if (made.status === 0 && stdout.trim() === 'ActiveState=active') return { means: TIMER, at };
       await stop();
-      return { problem: "the person's systemd may not set timers that wake the computer (CAP_WAKE_ALARM)" };
+      return { problem: "the user's systemd may not set timers that wake the computer (CAP_WAKE_ALARM)" };
     },
     disarm: stop,
   };
 }
 
-/** The alarm of a clock of the hardware: seconds since 1970 by that clock, or nothing. */
+/** The alarm of a hardware clock: seconds since 1970 by that clock, or none. */
 class HardwareClock {
   readonly #folder: string;
   readonly #now: () => number;
@@ -59,7 +59,7 @@ class HardwareClock {
     this.means = join(folder, 'wakealarm');
   }
 
-  /** What is armed, and not past. */
+  /** The armed value that is not past. */
   read(): number | undefined {
     const seconds = Number(readFileSync(this.means, 'utf8').trim() || 0);
     return seconds > this.seconds(this.#now()) ? seconds : undefined;
@@ -72,7 +72,7 @@ class HardwareClock {
     return Math.floor(at / 1000 + ahead);
   }
 
-  /** The kernel refuses to overwrite an alarm: it is taken away first. */
+  /** The kernel does not overwrite an alarm: it is removed first. */
   write(seconds: number | undefined): void {
     writeFileSync(this.means, '0\n');
     if (seconds !== undefined) writeFileSync(this.means, `${seconds}\n`);
@@ -83,10 +83,10 @@ const isNear = (one: number, other: number) => Math.abs(one - other) <= SLACK_SE
 const isOurs = (present: number, ours: Armed | undefined) =>
   ours?.marks?.some((mark) => isNear(present, mark)) === true;
 
-/** @param folder of a clock of the hardware, such as `/sys/class/rtc/rtc0` */
+/** @param folder of a hardware clock, such as `/sys/class/rtc/rtc0` */
 export function hardwareWake(folder: string, now: () => number): WakeAlarm {
   const clock = new HardwareClock(folder, now);
-  /** Somebody else's wake that is armed, or was before ours took its place and still lies ahead. */
+  /** Another program's wake-up that is armed, or that ours replaced and is still ahead. */
   const othersOf = (ours: Armed | undefined) => {
     const present = clock.read();
     if (present !== undefined && !isOurs(present, ours)) return present;
@@ -107,9 +107,9 @@ export function hardwareWake(folder: string, now: () => number): WakeAlarm {
       } catch (thrown) {
         if (others !== undefined) attempt(() => clock.write(others));
         const why = thrown instanceof Error ? thrown.message : String(thrown);
-        return { problem: `${means} does not take it: ${why}` };
+        return { problem: `${means} rejects it: ${why}` };
       }
-      if (behind) return { problem: 'another program wakes the computer before', behind: at - (mark - others) * 1000 };
+      if (behind) return { problem: 'another program wakes the computer earlier', behind: at - (mark - others) * 1000 };
       return { means, at, marks: [mark], ...displaced };
     },
     async disarm(ours) {
@@ -124,22 +124,21 @@ function attempt(work: () => void): void {
   try {
     work();
   } catch {
-    // Whoever armed it next finds it out.
+    // The next process that arms it detects this.
   }
 }
 
-/** Why nothing can wake this computer, whoever asks; `undefined` where something may. */
+/** Why this computer cannot be woken at all; `undefined` when it may be possible. */
 export function cannotWake(root = ''): NotArmed | undefined {
   const clocks = clocksIn(join(root, CLOCKS));
   if (clocks.length === 0)
-    return { problem: `it has no clock that could (nothing in ${CLOCKS}), as in containers and many virtual machines` };
+    return { problem: `it has no clock for it (nothing in ${CLOCKS}), as in containers and many virtual machines` };
   const alarms = clocks.map((folder) => join(folder, 'wakealarm')).filter((path) => existsSync(path));
   if (alarms.length === 0) return { problem: `its clock has no alarm (no wakealarm in ${clocks[0]})` };
   const isContainer = ['/run/systemd/container', '/.dockerenv', '/run/.containerenv'].some((path) =>
     existsSync(root + path),
   );
-  if (isContainer && !alarms.some(isWritable))
-    return { problem: 'a container cannot wake the computer that it runs on' };
+  if (isContainer && !alarms.some(isWritable)) return { problem: 'a container cannot wake its computer' };
   return undefined;
 }
 
@@ -160,7 +159,7 @@ function isWritable(path: string): boolean {
   }
 }
 
-/** What lets a person write the alarm of the hardware's clock, as one line for root. */
+/** The rule that lets a user write the alarm of the hardware clock, as one line for root. */
 export function udevRemedy(clock: string, person: string): string {
   const rule = `SUBSYSTEM=="rtc", KERNEL=="${clock}", RUN+="/bin/chown ${person} /sys%p/wakealarm"`;
   return `as root: echo '${rule}' > /etc/udev/rules.d/90-reveille.rules && udevadm trigger --action=add ${CLOCKS}/${clock}`;
@@ -176,7 +175,7 @@ export function linuxWake({ name, environment, now, root = '' }: LinuxOptions): 
     const folder = folders().find((one) => armed.means === join(one, 'wakealarm'));
     return folder === undefined ? timer : hardwareOf(folder);
   };
-  /** It is not asked again: what its systemd allows does not change under a process. */
+  /** Asked once: the rights of systemd do not change during a process. */
   let isTimerRefused = false;
   return {
     async arm(at, ours, note) {
@@ -185,7 +184,7 @@ export function linuxWake({ name, environment, now, root = '' }: LinuxOptions): 
       if (!isTimerRefused) {
         const byTimer = await timer.arm(at, ours?.means === TIMER ? ours : undefined, note);
         if ('means' in byTimer) {
-          // A process before this one had to do without.
+          // An earlier process had no such right.
           if (ours && ours.means !== TIMER) await meansOf(ours).disarm(ours);
           return byTimer;
         }
@@ -195,7 +194,7 @@ export function linuxWake({ name, environment, now, root = '' }: LinuxOptions): 
       if (isWritable(join(folder!, 'wakealarm')))
         return hardwareOf(folder!).arm(at, ours?.means === TIMER ? undefined : ours, note);
       const clock = folder!.slice(folder!.lastIndexOf('/') + 1);
-      const problem = `no right to wake this computer: its systemd may not set such timers for a person, and ${join(folder!, 'wakealarm')} is root's`;
+      const problem = `no right to wake this computer: systemd may not set such timers for a user, and ${join(folder!, 'wakealarm')} is root's`;
       return { problem, remedy: udevRemedy(clock, userInfo().username) };
     },
     disarm: (ours) => meansOf(ours).disarm(ours),

@@ -1,4 +1,4 @@
-/** What is said of waking the computer, in `service wake`, `service status` and the doctor; and taking it back. */
+/** Text about waking the computer, in `service wake`, `service status` and the doctor; and the removal of a wake-up. */
 import { existsSync } from 'node:fs';
 import { fromNow, localTime } from '../../kit/clock/local-time.ts';
 import type { CliContext } from '../context.ts';
@@ -9,22 +9,22 @@ import { LEAD_MS, wakeAlarm, wakeFiles } from './wake-alarm.ts';
 import { cannotWake } from './wake-linux.ts';
 
 export type WakeState = {
-  /** Whether the person wants the computer woken. */
+  /** Whether the user enabled it. */
   readonly isOn: boolean;
-  /** When it is woken next, epoch milliseconds; also by another program, which comes first. */
+  /** When it is woken next, epoch milliseconds; also by another program's earlier wake-up. */
   readonly armedFor: number | undefined;
   readonly means: string | undefined;
   /** Why it is not, or cannot be. */
   readonly problem: string | undefined;
   readonly remedy: string | undefined;
-  /** Why it is held awake not at all, or not against everything. */
+  /** Why it is not kept awake, or not fully. */
   readonly loose: string | undefined;
   readonly heldSince: number | undefined;
 };
 
-const ON_POSTGRES = 'the alarms are in PostgreSQL, which belongs to no one computer';
+const ON_POSTGRES = 'the alarms are in PostgreSQL, which belongs to no single computer';
 
-/** As far as it is known without trying; what was tried stands in the record of the process that did. */
+/** The state as far as known without trying; results of a try are in the keeper's record. */
 export function wakeState({ settings }: CliContext, place: ServicePlace): WakeState {
   const files = wakeFiles(place);
   const record = files.read();
@@ -53,14 +53,14 @@ export function wakeWords(context: CliContext, state: WakeState): string {
   const look = lookOf(context);
   if (!isOn) return problem === undefined ? 'is not woken for alarms' : `cannot be woken for alarms: ${problem}`;
   if (problem !== undefined) return `is not woken for alarms: ${problem}`;
-  const held = heldSince === undefined ? '' : `; held awake since ${localTime(heldSince, look)}`;
+  const held = heldSince === undefined ? '' : `; kept awake since ${localTime(heldSince, look)}`;
   const but = loose === undefined ? '' : `; ${loose}`;
   if (armedFor === undefined) return `is woken ${LEAD} before alarms that ask for it; no such alarm waits${held}${but}`;
   const at = `${localTime(armedFor, look)} (${fromNow(armedFor, look.now)})`;
   return `is woken at ${at} by ${means}, for an alarm that asks for it${held}${but}`;
 }
 
-/** What the doctor says. Nothing is broken where a computer sleeps through its alarms: they ring when it wakes. */
+/** The doctor's check. A sleeping computer is not broken: alarms fire when it wakes. */
 export function checkSleep(context: CliContext): Check {
   const name = 'sleep';
   const place = servicePlace(context.environment, context.home.path);
@@ -72,10 +72,10 @@ export function checkSleep(context: CliContext): Check {
   if (isOn) return { name, status: 'ok', detail };
   if (problem !== undefined) return { name, status: 'note', detail };
   const first = currentVersion(place) === undefined ? 'reveille service install, then: ' : '';
-  return { name, status: 'note', detail, remedy: `where it should be: ${first}reveille service wake on` };
+  return { name, status: 'note', detail, remedy: `to enable it: ${first}reveille service wake on` };
 }
 
-/** Takes back what a process that is gone has armed. */
+/** Removes a wake-up of an ended process. */
 export async function takeWakeBack({ environment, clock }: CliContext, place: ServicePlace): Promise<void> {
   const files = wakeFiles(place);
   const armed = files.read()?.armed;

@@ -1,12 +1,12 @@
-/** Following the rings of all alarms of one owner, or of one of them, by asking again and again. */
+/** Follows the fires of all alarms of one owner, or of one of them, by polling. */
 import { type ChronosClient, eachAlarm } from '../../chronos/client.ts';
 import { type AlarmView, type FireView, LIST_LIMIT_DEFAULT } from '../../wire/alarm.ts';
 import { ReveilleError } from '../../wire/errors.ts';
 
-/** An attempt that has ended, and the alarm as it is now. */
+/** An ended attempt, and the current alarm. */
 export type RingEvent = { alarm: AlarmView; fire: FireView };
 
-/** What changes in an alarm when an attempt at it ends. */
+/** The fields of an alarm that change when an attempt ends. */
 function traceOf(alarm: AlarmView): string {
   const { status, fire_count, failure_count, last_fired_at, last_error, next_fire_at, in_flight } = alarm;
   return JSON.stringify([status, fire_count, failure_count, last_fired_at, last_error, next_fire_at, in_flight]);
@@ -24,15 +24,15 @@ export class LedgerWatch {
   readonly #since: number;
   readonly #only: string | undefined;
   readonly #signal: AbortSignal;
-  /** The alarms of the last look, with what each looked like. */
+  /** The alarms of the last query, with those fields. */
   #known: Map<string, { alarm: AlarmView; trace: string }> | undefined;
-  /** Attempts that were handed out; grows with every ring for as long as somebody watches. */
+  /** Returned attempts; the set grows with every fire. */
   readonly #told = new Set<string>();
 
   /**
-   * @param options.since attempts that ended before this instant of chronosd's clock, epoch ms, are not told
-   * @param options.only the id of the one alarm to follow; all of the owner's without it
-   * @param options.signal gives up a look under way
+   * @param options.since attempts that ended before this instant of chronosd's clock, epoch ms, are not returned
+   * @param options.only the id of one alarm to follow; without it all of the owner's
+   * @param options.signal aborts a query
    */
   constructor(client: ChronosClient, options: { since: number; only?: string | undefined; signal: AbortSignal }) {
     this.#client = client;
@@ -41,16 +41,16 @@ export class LedgerWatch {
     this.#signal = options.signal;
   }
 
-  /** The alarms of the last look. */
+  /** The alarms of the last query. */
   get alarms(): AlarmView[] {
     return [...(this.#known?.values() ?? [])].map(({ alarm }) => alarm);
   }
 
   /**
-   * Looks again.
+   * Queries again.
    *
-   * @returns what has ended since the look before, in the order in which it ended
-   * @throws ReveilleError as the client; the next look makes up for one that failed
+   * @returns attempts that have ended since the query before, in the order of their ends
+   * @throws ReveilleError as the client; the next query returns what a failed one missed
    */
   async look(): Promise<RingEvent[]> {
     const before = this.#known;
@@ -61,15 +61,13 @@ export class LedgerWatch {
       const changed = seen ? seen.trace !== traceOf(alarm) : before !== undefined && hasHistory(alarm);
       if (changed || this.#only !== undefined) events.push(...(await this.#newAttempts(alarm)));
     }
-    // Only now: a look that failed on the way leaves no gap.
+    // After the query: a failed one leaves no gap.
     this.#known = new Map([...alarms].map(([id, alarm]) => [id, { alarm, trace: traceOf(alarm) }]));
     for (const { fire } of events) this.#told.add(attemptOf(fire));
     return events.sort((one, other) => Date.parse(one.fire.finished_at) - Date.parse(other.fire.finished_at));
   }
 
-  /**
-   * What may ring, what was there at the last look, and the newest, which may have rung and ended between two looks.
-   */
+  /** Active alarms, those of the last query, and the newest, which may have fired and ended between two queries. */
   async #present(): Promise<Map<string, AlarmView>> {
     const alarms = new Map<string, AlarmView>();
     const add = (found: readonly AlarmView[]) => {
@@ -97,7 +95,7 @@ export class LedgerWatch {
     }
   }
 
-  /** The attempts at an alarm that were not told yet; the ledger comes latest first. */
+  /** The attempts at an alarm that were not returned yet; the ledger lists the latest first. */
   async #newAttempts(alarm: AlarmView): Promise<RingEvent[]> {
     const events: RingEvent[] = [];
     let cursor: string | undefined;

@@ -1,4 +1,4 @@
-/** What listens at an address, and the error of a start that finds its port taken. */
+/** The program that listens at an address, and the error of a start with a port in use. */
 import { systemClock } from '../../kit/clock/clock.ts';
 import { below, codeOf, exchange } from '../../kit/http/exchange.ts';
 import { plainTransport } from '../../kit/http/plain-transport.ts';
@@ -9,19 +9,19 @@ import { ReveilleError } from '../../wire/errors.ts';
 export type Listener =
   /** A daemon of Reveille, of this installation or another. */
   | { kind: 'daemon'; name: string; version: string }
-  /** It answers, and is none. */
+  /** Another program that answers. */
   | { kind: 'other' }
   | { kind: 'silent'; reason: string };
 
 const ASK_MS = 1500;
-/** A start that is refused has time: what is said of the other program is what it is refused with. */
+/** Time limit for naming the other program. */
 const ASK_BEFORE_REFUSAL_MS = 4000;
 const MOST_BYTES = 64 * 1024;
 
-/** The name of a listener whose front page is the console: it answers with a page where others give name and version. */
+/** The name of a listener with the console as its front page, which has no name and version. */
 const PAGES = 'public listener';
 
-/** What the body of an answer says in our envelope; `undefined` for any other body. */
+/** Name and version in a response of ours; `undefined` for any other body. */
 function dataOf(answer: { body: Buffer; status: number }, url: string): object | undefined {
   try {
     const data = openEnvelope(answer.body.toString('utf8'), answer.status, url).value();
@@ -48,7 +48,7 @@ export async function listenerAt(url: string, timeoutMs = ASK_MS): Promise<Liste
   return isOurs ? { kind: 'daemon', name: PAGES, version: 'unknown' } : { kind: 'other' };
 }
 
-/** What listens at an address, in words; `undefined` when it does not say. */
+/** The program at an address, as text; `undefined` when unknown. */
 async function wordsFor(url: string): Promise<string | undefined> {
   const [listener, process] = await Promise.all([
     listenerAt(url, ASK_BEFORE_REFUSAL_MS),
@@ -59,21 +59,21 @@ async function wordsFor(url: string): Promise<string | undefined> {
     const version = listener.version === 'unknown' ? '' : ` (${listener.version})`;
     return `the ${listener.name} of another Reveille${version}${as}`;
   }
-  return listener.kind === 'other' ? `a program that is none of Reveille${as}` : process;
+  return listener.kind === 'other' ? `a program that is not Reveille${as}` : process;
 }
 
-/** How the variables of each daemon begin. */
+/** The prefixes of each daemon's variables. */
 export const PREFIXES = { chronosd: 'CHRONOS', router: 'ROUTER', executor: 'EXECUTOR', neo: 'NEO' } as const;
 export type DaemonName = keyof typeof PREFIXES;
 
-/** Listeners of a daemon beside its first one, by the names of their servers. */
+/** Further listeners of a daemon, by the names of their servers. */
 const MORE_PREFIXES: Readonly<Record<string, string>> = { 'router-public': 'ROUTER_PUBLIC' };
 
 type BindError = NodeJS.ErrnoException & { address?: string; port?: number; listener?: string };
 
 /**
- * Starts a daemon; an address that cannot be listened on is an error that names the variable to change and, where that
- * can be known, what listens there.
+ * Starts a daemon. The error of an unavailable address names the variable to change and, if known, the program that
+ * listens there.
  */
 export async function namingPort<T>(name: DaemonName, start: () => Promise<T>): Promise<T> {
   try {
@@ -98,5 +98,5 @@ async function refusal(name: DaemonName, error: BindError): Promise<string> {
   }
   if (code === 'EACCES')
     return `${name} cannot listen on ${host}:${port}: this user may not; choose a port above 1023 with ${variable}`;
-  return `${name} cannot listen on the address that ${prefix}_HOST names: ${message}; choose one of this machine's own, such as 127.0.0.1`;
+  return `${name} cannot listen on the address in ${prefix}_HOST: ${message}; choose an address of this computer, such as 127.0.0.1`;
 }

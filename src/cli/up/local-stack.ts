@@ -1,7 +1,4 @@
-/**
- * Everything that `reveille up` runs: router, chronosd and executor in this process, Neo as a machine that sleeps until
- * it is woken.
- */
+/** The parts of `reveille up`: router, chronosd and executor in this process, Neo as a machine that starts when it is woken. */
 import { join } from 'node:path';
 import { createChronosClient } from '../../chronos/client.ts';
 import { parseChronosConfig } from '../../chronos/config.ts';
@@ -43,15 +40,15 @@ import { namingPort } from './listener.ts';
 import { isOwnNeo } from './own-neo.ts';
 import { accessGrants, executorWalls, machineWalls } from './walls.ts';
 
-/** Neo goes back to sleep after this long without a turn. */
+/** Neo stops after this long without a turn. */
 const NEO_IDLE_SECONDS = 300;
 
-/** The executor's servers are started with the first task, or when nobody waits for anything else any more. */
+/** The executor's servers start with the first intent, or when nothing else is in progress. */
 const TOOLS_AFTER_MS = 30_000;
 
 /**
- * What Neo and the servers that ship with it read. Those that are set are handed on by name, so that their values are
- * written nowhere; Neo looks for nothing in the home, and has nothing else from there.
+ * Settings of Neo and of its built-in servers. They are passed by name, so that their values are not written to disk. Neo
+ * reads nothing in the home, and has nothing else from there.
  */
 const HANDED_ON = [
   ...['MODEL', 'CHEAP_MODEL', 'MODEL_PROVIDER', 'MODEL_BASE_URL', 'MODEL_API_KEY', 'EMBED_MODEL', 'CONTEXT_TOKENS'],
@@ -66,13 +63,10 @@ const HANDED_ON_TO_SERVERS = [
   'REVEILLE_SEPARATION',
 ];
 
-/**
- * What the names of Neo's variables begin with where the router keeps them: other machines may mean something else by
- * the same name.
- */
+/** The prefix of Neo's variables in the router: other machines may use the same names for other values. */
 const IN_MEMORY = 'REVEILLE_NEO_';
 
-/** Who is woken here: Neo, with what the router says that it does right now, or an agent of the user's own. */
+/** The agent that is woken: Neo, with its current state in the router, or an agent of the user's own. */
 export type LocalAgent = { kind: 'neo'; running: string | undefined } | { kind: 'own'; machine: MachineView };
 
 export type LocalStack = {
@@ -81,7 +75,7 @@ export type LocalStack = {
   executor: RunningExecutor;
   identity: AgentIdentity;
   agent: LocalAgent;
-  /** Why nobody can approve from here; `undefined` when somebody can. */
+  /** Why nothing can be approved from here; `undefined` when approval is possible. */
   noApprover: string | undefined;
   /** Bearer of chronosd. */
   chronosToken: string;
@@ -91,14 +85,14 @@ export type LocalStack = {
 export type LocalStackEvents = {
   onFire: (report: FireReport) => void;
   onWake: OnWake;
-  /** Answers what is not the agent's own at the public listener; `secret` opens it. */
+  /** Serves other requests at the public listener; `secret` signs the codes. */
   console?: { readonly pages: Pages; readonly secret: string };
 };
 
 /**
- * Starts the stack. Secrets and identity are made on the first start and kept.
+ * Starts the stack. Secrets and identity are created on the first start and kept.
  *
- * @throws ReveilleError when a port is taken, the data is in use by another process, or a setting is wrong
+ * @throws ReveilleError when a port is in use, the data is in use by another process, or a setting is wrong
  */
 export async function startLocalStack(context: CliContext, events: LocalStackEvents): Promise<LocalStack> {
   const { home } = context;
@@ -111,24 +105,23 @@ export async function startLocalStack(context: CliContext, events: LocalStackEve
     secrets,
     identity,
     settings: { ...secrets, ...context.settings },
-    // What machines may refer to by name. Neo's variables are added before the first of them can be woken.
+    // Variables that machines may refer to. Neo's are added before the first wake.
     environment: { ...withoutApprovers(context.environment), REVEILLE_HOME: home.path },
   };
-  // Neo reads these when it is woken; a wrong one should not wait for that.
+  // Neo reads these when it is woken; a wrong one is reported now.
   const tools = toolsOf(installation);
 
-  // Parts are closed in the reverse order. The executor is closed after the router: turns that were just ending may
-  // have had a task for it.
+  // Parts close in reverse order. The executor closes after the router: turns that end may still submit an intent.
   let executor: RunningExecutor | undefined;
   parts.defer(() => executor?.close());
-  // chronosd needs the router's address first, and nobody reports to chronosd before it runs.
+  // chronosd needs the router's address first, and turn reports need a running chronosd.
   let chronosUrl: string | undefined;
   const router = await startOwnRouter(installation, events, () => chronosUrl);
   parts.defer(() => router.close());
-  // What is overdue rings once the agent can be woken, and not before.
+  // Overdue alarms fire once the agent can be woken, not before.
   const registered = Promise.withResolvers<void>();
   const chronos = await startOwnChronosd(installation, router.url, events.onFire, registered.promise);
-  // Before the router: while chronosd lets its deliveries finish, they still need it.
+  // Before the router: chronosd's last deliveries still need it.
   parts.defer(() => chronos.close());
   chronosUrl = chronos.url;
   executor = await startOwnExecutor(installation, chronos.url);
@@ -146,7 +139,7 @@ export async function startLocalStack(context: CliContext, events: LocalStackEve
   };
 }
 
-/** What every part of the stack is started with. */
+/** The parameters of every part. */
 type Installation = {
   context: CliContext;
   secrets: MadeSecrets;
@@ -157,7 +150,7 @@ type Installation = {
 
 type Running = Pick<LocalStack, 'router' | 'chronos' | 'executor'>;
 
-/** @throws ReveilleError for what would keep Neo from starting when it is woken, as far as that can be seen now */
+/** @throws ReveilleError for a problem that would prevent Neo's start, as far as visible now */
 function toolsOf({ context, settings, identity, secrets }: Installation): ToolConfig | undefined {
   const { NEO_DAEMON_TOKEN } = secrets;
   const { tools, dataDir } = parseNeoConfig({ ...settings, MATRIX_USER_ID: identity.label, NEO_DAEMON_TOKEN });
@@ -220,9 +213,9 @@ async function startOwnExecutor(
 }
 
 /**
- * Lets the agent and the executor of this installation in at chronosd, and the person at the executor.
+ * Registers the agent and the executor of this installation at chronosd, and the user at the executor.
  *
- * @returns why nobody can approve from here; `undefined` when somebody can
+ * @returns why nothing can be approved from here; `undefined` when approval is possible
  */
 async function enrolOwn(
   { context, settings, identity }: Installation,
@@ -239,7 +232,7 @@ async function enrolOwn(
   return ensureApprover(admin, person);
 }
 
-/** Registers Neo with all that it is woken with, and writes down where everything listens. */
+/** Registers Neo with its environment, and records all addresses. */
 async function registerNeo(
   { context, secrets, settings, identity, environment }: Installation,
   { router, chronos, executor }: Running,
@@ -264,7 +257,7 @@ async function registerNeo(
   Object.assign(environment, values);
   const neo: MachinePut = {
     provider: 'process',
-    // Its servers run in the sandbox of Neo: what they may write, Neo must be able to write.
+    // Its servers run in the sandbox of Neo: Neo must be able to write their folders.
     spec: { command: [process.execPath, PROGRAM, 'neo'], env, ...(writable.length > 0 && { writable: [...writable] }) },
     idle_seconds: NEO_IDLE_SECONDS,
   };
@@ -285,13 +278,11 @@ async function registerNeo(
   return agent;
 }
 
-/** Where Node keeps compiled code for Neo, which may not write beside our code behind walls. */
+/** Node's folder of compiled code for Neo, which may not write beside our code in a sandbox. */
 const compiledIn = (dataDir: string | undefined): Record<string, string> =>
   dataDir === undefined ? {} : { NODE_COMPILE_CACHE: join(dataDir, 'compiled') };
 
-/**
- * What leads to an approver's key, or to the rosters, is for no program that is started here, not even by reference.
- */
+/** Variables of an approver's key or of the rosters are passed to no program, not even by reference. */
 function withoutApprovers(variables: Settings): Record<string, string | undefined> {
   const kept = Object.entries(variables).filter(
     ([name]) => !APPROVER_VARIABLES.test(name) && name !== 'EXECUTOR_ADMIN_TOKEN',
@@ -299,19 +290,16 @@ function withoutApprovers(variables: Settings): Record<string, string | undefine
   return Object.fromEntries(kept);
 }
 
-/** The variables that name a model, by what stands behind the prefix of a daemon. */
+/** The variables of a model, without the prefix of a daemon. */
 const MODEL_VARIABLES = ['MODEL', 'MODEL_PROVIDER', 'MODEL_BASE_URL', 'MODEL_API_KEY'] as const;
 
-/**
- * What the executor of this installation reads: it wakes agents through this chronosd, and plans with Neo's model
- * unless it has its own.
- */
+/** The executor's settings in this installation: it wakes agents through this chronosd, and uses Neo's model unless it has its own. */
 function executorSettings(settings: Settings, chronosUrl: string): Settings {
   const hasModel = MODEL_VARIABLES.some((name) => settings[`EXECUTOR_${name}`] !== undefined);
   const ofNeo = Object.fromEntries(MODEL_VARIABLES.map((name) => [`EXECUTOR_${name}`, settings[`NEO_${name}`]]));
   const ownChronos = { EXECUTOR_CHRONOS_URL: chronosUrl, EXECUTOR_CHRONOS_TOKEN: settings.CHRONOS_TOKEN };
   return {
-    // What its tools may do is this person's to allow, whatever user is named.
+    // This user decides what its tools may do, for all users.
     EXECUTOR_ENROLLMENT: 'vouched',
     ...settings,
     ...(hasModel ? {} : ofNeo),
@@ -320,9 +308,8 @@ function executorSettings(settings: Settings, chronosUrl: string): Settings {
 }
 
 /**
- * Lets the keys of this installation in: its agent's, and that of the executor, which wakes the agent. Whoever runs
- * `up` is chronosd's operator, so this holds with `required` enrolment and after a key file was lost, too; a key that
- * was revoked stays revoked.
+ * Registers the keys of this installation: its agent's, and the executor's, which wakes the agent. The user of `up` is
+ * chronosd's operator, so this works with `required` enrollment and after a lost key file. A revoked key stays revoked.
  */
 async function enrolOwnKeys(
   label: string,
@@ -340,32 +327,29 @@ async function enrolOwnKeys(
   for (const public_key of unknown) await client.enrollAgent({ label, public_key });
 }
 
-/** Registers Neo for whoever has no agent yet. A machine that was put there by hand is left alone. */
+/** Registers Neo for a user without an agent. A machine that was registered by hand stays. */
 async function ensureMachine(router: RouterClient, owner: string, neo: MachinePut): Promise<LocalAgent> {
   const there = await router.show(owner).catch((error: unknown) => {
     if (error instanceof ReveilleError && error.code === 'not_found') return undefined;
     throw error;
   });
   if (there && (there.state === 'deleted' || !isOwnNeo(there))) return { kind: 'own', machine: there };
-  // Somebody's own setting, which starting anew must not take away.
+  // The user's own setting, which a restart must keep.
   const { running } = await router.put(owner, there?.budget ? { ...neo, budget: there.budget } : neo);
   return { kind: 'neo', running };
 }
 
-/**
- * The executor that Neo hands tasks to: somebody's own, which is not overruled and whose token has to come with it,
- * else the one of this installation. Neo never gets an operator's token.
- */
+/** The executor for Neo's intents: the configured one with its own token, else that of this installation. Neo never gets an operator's token. */
 function executorOfNeo({ NEO_EXECUTOR_URL }: Settings, own: { url: string; token: string }): Settings {
   return NEO_EXECUTOR_URL === undefined ? { NEO_EXECUTOR_URL: own.url, NEO_EXECUTOR_TOKEN: own.token } : {};
 }
 
 /**
- * The environment that Neo is registered with: its own settings, and what the servers of its manifest refer to. What
- * may be a secret is in it by name alone.
+ * Neo's environment: its own settings, and the variables that the servers of its manifest refer to. Possible secrets are
+ * in it by name only.
  *
- * @param settings what names stand for
- * @param own what is no secret and decided here
+ * @param settings the values of names
+ * @param own public values that are set here
  * @returns also the values, which the router keeps in memory, and the folders that the servers may write
  */
 async function neoEnvironment(
@@ -374,7 +358,7 @@ async function neoEnvironment(
   tools: ToolConfig | undefined,
   chronosUrl: string,
 ): Promise<{ env: Record<string, string>; values: Settings; writable: readonly string[] }> {
-  // What else Neo will have when it reads the manifest.
+  // Further variables that Neo has when it reads the manifest.
   const receipts = { NEO_CHRONOS_URL: chronosUrl, REVEILLE_CHRONOS_URL: chronosUrl };
   const { variables: referred, writable } = tools
     ? await manifestNeeds(tools, { ...settings, ...receipts, ...own })

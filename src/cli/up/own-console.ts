@@ -1,4 +1,4 @@
-/** The console of `reveille up`: made with the first request for it, for the one person whose installation it is. */
+/** The console of `reveille up` for this installation's user; created with the first request. */
 import type { ConsoleApp, ConsoleInfo } from '../../console/console.ts';
 import type { Hint } from '../../console/desk.ts';
 import { hostNames } from '../../kit/http/door.ts';
@@ -9,15 +9,15 @@ import type { CliContext } from '../context.ts';
 import { readSecrets } from '../home/home.ts';
 
 export type OwnConsole = {
-  /** Seals one-time codes; `reveille open` makes them with it. New with every start. */
+  /** Signs one-time codes; `reveille open` uses it. New at every start. */
   readonly secret: string;
   readonly pages: (request: Request, info: ConsoleInfo) => Promise<Response>;
-  /** Something has happened: open screens look again. */
+  /** Refreshes open screens. */
   hint(hint: Hint): void;
   close(): void;
 };
 
-/** @param name who sits here, as alarms say it */
+/** @param name the user's name in alarms */
 export function ownConsole(context: CliContext, name: string): OwnConsole {
   const secret = randomSecret();
   const listeners = new Set<(hint: Hint) => void>();
@@ -34,7 +34,7 @@ export function ownConsole(context: CliContext, name: string): OwnConsole {
       import('../../notify/client.ts'),
       import('../../notify/config.ts'),
     ]);
-    // What the first start has made is not among the settings that it was started with.
+    // Secrets of the first start are not in its settings.
     const settings: Settings = { ...readSecrets(context.home), ...context.settings };
     const { clock } = context;
     const notifying = new NotifyDesk({ dir: parseNotifyConfig(settings).dataDir, clock });

@@ -1,7 +1,4 @@
-/**
- * The Neo of this installation as a machine: how it is recognised, and how `machine put --provider neo` goes back to
- * it.
- */
+/** The Neo of this installation as a machine, and the return to it with `machine put --provider neo`. */
 import { basename } from 'node:path';
 import type { RouterClient } from '../../router/client.ts';
 import {
@@ -20,13 +17,13 @@ import { UsageError } from '../flags/usage-error.ts';
 import { readRun, renewNeoToken } from '../home/home.ts';
 import { PROGRAM } from '../home/package-root.ts';
 
-/** Whether a machine is the Neo that an earlier `up` registered, perhaps from another folder or with another Node. */
+/** Whether a machine is the Neo of an earlier `up`, perhaps with another folder or another Node. */
 export function isOwnNeo({ provider, spec }: MachineView): boolean {
   const command = Array.isArray(spec.command) ? spec.command.map(String) : [];
   return provider === 'process' && command.at(-1) === 'neo' && basename(command.at(-2) ?? '') === basename(PROGRAM);
 }
 
-/** The machine of a user as it is before a change; `undefined` when there is none. */
+/** The machine of a user before a change; `undefined` without one. */
 export async function existingMachine(router: RouterClient, userId: string): Promise<MachineView | undefined> {
   try {
     return await router.show(userId);
@@ -36,7 +33,7 @@ export async function existingMachine(router: RouterClient, userId: string): Pro
   }
 }
 
-/** What the running `up` registers Neo with. */
+/** The running `up`'s registration of Neo. */
 function registrationOf({ home }: CliContext): MachinePut {
   const registered = machinePutSchema.safeParse(readRun(home)?.neo);
   if (registered.success) return registered.data;
@@ -45,12 +42,11 @@ function registrationOf({ home }: CliContext): MachinePut {
 }
 
 /**
- * Makes the local Neo this installation's agent again, with the settings of the running `up` and a token that nobody
- * has seen: the one it had before may have been the machine's that comes between.
+ * Makes the local Neo this installation's agent again, with the settings of the running `up` and a new token: the old one
+ * may have been used by the machine in between.
  *
- * @param given the user id on the command line
- * @throws UsageError for another user, and for flags that are none of Neo's; ReveilleError `unavailable` when `up` does
- *   not run
+ * @param given the user id in the command line
+ * @throws UsageError for another user, and for other flags; ReveilleError `unavailable` when `up` does not run
  */
 export async function putOwnNeo(
   context: CliContext,
@@ -59,10 +55,10 @@ export async function putOwnNeo(
   given: string | undefined,
 ): Promise<MachinePutAnswer> {
   refuseForeign(flags, 'neo', []);
-  if (flags.token !== undefined) throw new UsageError('--token does not go with --provider neo; Neo gets a new one');
+  if (flags.token !== undefined) throw new UsageError('--token is not a flag of --provider neo; Neo gets a new one');
   const own = userOf(context, undefined);
   if (userOf(context, given) !== own)
-    throw new UsageError(`--provider neo is the agent of ${labelOf(context)} alone; leave the user id out`);
+    throw new UsageError(`--provider neo is for the agent of ${labelOf(context)} only; omit the user id`);
   const registration = registrationOf(context);
   const there = await existingMachine(router, own);
   const budget = budgetOf(flags) ?? there?.budget;

@@ -1,4 +1,4 @@
-/** The notifier of `reveille up`: tells this installation's user, also on the desktop where somebody sits before it. */
+/** The notifier of `reveille up`: sends notifications to this installation's user, also on a desktop session. */
 import { createChronosClient, holdPrincipal } from '../../chronos/client.ts';
 import { createExecutorClient } from '../../executor/client.ts';
 import { machineZone } from '../../kit/clock/machine-zone.ts';
@@ -14,10 +14,7 @@ import type { LocalStack } from './local-stack.ts';
 
 const DESKTOP = 'desktop';
 
-/**
- * The channel that `up` makes by itself. It is told on a terminal of a desktop session; started anywhere else, it is
- * paused, so that nothing waits for somebody who is not there.
- */
+/** The desktop channel that `up` creates. It is active on a terminal of a desktop session, and paused elsewhere. */
 function setDesktop({ settings, out, clock }: CliContext, store: NotifyStore, user: string, wanted: boolean): void {
   const isThere = wanted && out.live && noDesktop(process.platform, settings) === undefined;
   const channel = store.channels(user).find(({ name, kind }) => name === DESKTOP && kind === DESKTOP);
@@ -31,8 +28,8 @@ function setDesktop({ settings, out, clock }: CliContext, store: NotifyStore, us
 /**
  * Starts it.
  *
- * @param onQuestion a question waits that was not told before
- * @throws ReveilleError when its settings are wrong, or its data cannot be used
+ * @param onQuestion called for a new waiting question
+ * @throws ReveilleError for wrong settings or unusable data
  */
 export function startOwnNotifier(
   context: CliContext,

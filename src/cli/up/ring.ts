@@ -1,12 +1,10 @@
-/** A ring as `reveille up` follows it: what chronosd and the router each know about it, and the turn it caused. */
+/** A fire in `reveille up`: the data of chronosd and the router, and the turn that it started. */
 import type { FireReport } from '../../chronos/dispatch/dispatcher.ts';
 import type { WakeNotice } from '../../router/wake.ts';
 import type { TurnOutcome, WokenTurn } from '../../router/woken-turn.ts';
 import { formatInstant } from '../../wire/rfc3339.ts';
 
-/**
- * A ring from due to reply, as far as it got. `taken`: what took the wake, as its target says; `turn`: what came of it.
- */
+/** A fire from its due time to the reply, as far as it got. `taken`: how the target accepted the wake; `turn`: its outcome. */
 export type Ring = {
   fire: FireReport;
   wake: WakeNotice | undefined;
@@ -14,7 +12,7 @@ export type Ring = {
   turn: TurnOutcome | undefined;
 };
 
-/** The line that `up --json` prints for a ring (docs/contracts.md §10). */
+/** The line of `up --json` for a fire (docs/reference/api.md). */
 export function ringRecord({ fire, wake, turn }: Ring) {
   const end = turn?.known === 'end' ? turn : undefined;
   return {
@@ -31,7 +29,7 @@ export function ringRecord({ fire, wake, turn }: Ring) {
   };
 }
 
-/** Puts together what chronosd and the router each know about a ring, then waits for the turn it caused. */
+/** Joins the data of chronosd and the router about a fire, then waits for its turn. */
 export class RingWatch {
   readonly #wakes = new Map<string, { wake: WakeNotice; turn: WokenTurn | undefined }>();
   readonly #onRang: (ring: Ring) => void;
@@ -40,8 +38,8 @@ export class RingWatch {
   #underWay = 0;
 
   /**
-   * @param onRang called when a wake was accepted whose turn is followed now
-   * @param onRing called when no more is found out about a ring
+   * @param onRang called when a wake was accepted and its turn is followed
+   * @param onRing called when nothing more is expected for a fire
    */
   constructor(onRang: (ring: Ring) => void, onRing: (ring: Ring) => void) {
     this.#onRang = onRang;
@@ -59,7 +57,7 @@ export class RingWatch {
     void this.#follow(fire, woken);
   }
 
-  /** How many turns are followed. */
+  /** The number of followed turns. */
   get underWay(): number {
     return this.#underWay;
   }

@@ -1,17 +1,17 @@
-/** What the commands that start an agent's MCP servers start them with. */
+/** The options with which commands start an agent's MCP servers. */
 
 import { parseToolConfig, type ToolConfig } from '../../neo/tools/settings.ts';
 import type { HostOptions } from '../../neo/tools/start-host.ts';
 import { labelOf } from '../access/chronos.ts';
 import type { CliContext } from '../context.ts';
 
-/** The settings with the label of this machine's agent, where it has one. */
+/** The settings with the label of this computer's agent, if it has one. */
 export function settingsOfAgent(context: CliContext): CliContext['settings'] {
   const userId = labelOf(context);
   return userId === undefined ? context.settings : { ...context.settings, MATRIX_USER_ID: userId };
 }
 
-/** @param manifest a manifest's path, in the place of the one that is configured */
+/** @param manifest the path of a manifest, instead of the configured one */
 export async function toolOptions(
   context: CliContext,
   manifest?: string,

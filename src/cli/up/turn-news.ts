@@ -1,6 +1,6 @@
 /**
- * Turns that end when nobody follows them any more: those that were under way when an earlier `up` ended, and those that
- * are tried again later. Read from the ledger, and told once: until when everything was told stands in the home.
+ * Turns that end later: those in progress when an earlier `up` ended, and those that are retried. They are read from the
+ * ledger and reported once; the home has the instant up to which all were reported.
  */
 import { z } from 'zod';
 import type { ChronosClient } from '../../chronos/client.ts';
@@ -15,7 +15,7 @@ export type TurnNewsOptions = {
   client: ChronosClient;
   clock: Clock;
   log: Logger;
-  /** The file that holds until when everything was told. */
+  /** The file with that instant. */
   file: string;
   tell: (entry: LogEntry) => void;
 };
@@ -24,12 +24,12 @@ const LOOK_EVERY_MS = 2000;
 const TOLD: ReadonlySet<string> = new Set(['reply', 'turn_failed', 'turn_unknown', 'turn_waits']);
 const fileSchema = z.object({ told_until: z.iso.datetime({ offset: true }) });
 
-/** Until when everything was told; `undefined` where nothing says so. */
+/** The instant up to which all turns were reported; `undefined` when unknown. */
 function readMark(file: string): number | undefined {
   try {
     return Date.parse(fileSchema.parse(JSON.parse(readPrivateFile(file) ?? '')).told_until);
   } catch {
-    // It is a convenience: without it what happened earlier stands in the log.
+    // Optional: without it, earlier turns are in the log.
     return undefined;
   }
 }
@@ -38,9 +38,9 @@ export class TurnNews {
   readonly #options: TurnNewsOptions;
   readonly #turns: OpenTurns;
   readonly #ended = new AbortController();
-  /** Fires that somebody else follows and tells of. */
+  /** Fires that another part follows and reports. */
   readonly #followed = new Set<string>();
-  /** What was told of fires that were handed over, by their id. */
+  /** Reports about handed-over fires, by their id. */
   readonly #toldRetry = new Map<string, string>();
 
   constructor(options: TurnNewsOptions) {
@@ -50,7 +50,7 @@ export class TurnNews {
     this.#turns = new OpenTurns({ client, clock, since, signal: this.#ended.signal });
   }
 
-  /** Begins to look, every two seconds while there is something to follow. */
+  /** Starts polling, every two seconds while turns are followed. */
   async start(): Promise<void> {
     const { clock, log } = this.#options;
     const { signal } = this.#ended;
@@ -60,28 +60,28 @@ export class TurnNews {
         else if (this.#turns.size > 0) this.#tell(await this.#turns.look());
         isFirst = false;
       } catch (err) {
-        if (!signal.aborted) log.debug({ err }, 'what came of turns could not be read; it is looked again');
+        if (!signal.aborted) log.debug({ err }, 'turns could not be read; the query is repeated');
       }
       await wait(clock, LOOK_EVERY_MS, signal);
     }
   }
 
-  /** Somebody follows the turn of this fire and tells of it. */
+  /** Another part follows the turn of this fire and reports it. */
   follows(fireId: string): void {
     this.#followed.add(fireId);
   }
 
-  /** What was followed has been told. */
+  /** The turn was reported. */
   told(fireId: string): void {
     this.#mark();
-    // The ledger may still hear of it, so the fire stays known for as long as this process lives.
+    // The ledger may still report it, so the fire stays known while this process runs.
     this.#followed.add(fireId);
   }
 
   /**
-   * Nobody follows the turn of this fire any more, although it has not ended.
+   * The turn of this fire is no longer followed, although it has not ended.
    *
-   * @param retryAt of a try that was told already
+   * @param retryAt of a retry that was already reported
    */
   handOver(alarm: NamedAlarm, fireId: string, retryAt?: string): void {
     this.#followed.delete(fireId);
@@ -107,7 +107,7 @@ export class TurnNews {
     try {
       replacePrivateFile(file, `${JSON.stringify({ told_until: formatInstant(clock.now()) })}\n`);
     } catch (err) {
-      log.debug({ err }, 'until when turns were told could not be stored');
+      log.debug({ err }, 'the instant of the last report could not be stored');
     }
   }
 }

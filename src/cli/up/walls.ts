@@ -1,7 +1,4 @@
-/**
- * What programs that the daemons of this computer start must not see, and what they get back
- * (docs/decisions/0019-separation.md).
- */
+/** Hidden and visible files of the programs that this computer's daemons start in a sandbox. */
 import { mkdirSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import { delimiter, dirname, isAbsolute, join, resolve } from 'node:path';
@@ -21,12 +18,9 @@ type Placed = Pick<CliContext, 'home' | 'settings' | 'environment'>;
 const DATA_FOLDERS = ['CHRONOS', 'ROUTER', 'NEO', 'EXECUTOR', 'LEDGER', 'CHRONOMETRIC'].map(
   (name) => `${name}_DATA_DIR`,
 );
-/** Whoever may use one of these can do anything on the computer. */
+/** Access to one of these gives control over the computer. */
 const ENGINES = ['/run/docker.sock', '/run/podman', '/run/containerd', '/run/crio'];
-/**
- * What a shell, a desktop or ssh runs by itself for the user: a program that wrote there would leave the sandbox with
- * the next login.
- */
+/** Files that a shell, a desktop or ssh runs for the user: a program that writes them would leave the sandbox at the next login. */
 const STARTED_BY_ITSELF = [
   ...[
     '.profile',
@@ -54,13 +48,13 @@ function makeFolder(path: string, { recursive }: { recursive: boolean }): void {
   try {
     mkdirSync(path, { recursive, mode: 0o700 });
   } catch {
-    // It is there; or it is somebody else's, on a medium that is only read, or in no home at all: nobody makes it then.
+    // It exists, or belongs to another user, or is on a read-only medium: it is not created then.
   }
 }
 
 /**
- * Where Node keeps compiled code of programs that ask for it (npm, TypeScript and others do; ours lies in the package):
- * what lies there is run without another look, for the person. Made here, for what is not there cannot be kept.
+ * Node's folder of compiled code of other programs (npm, TypeScript and others; ours is in the package). Its files are
+ * executed unchecked, for the user. It is created here, because a missing folder cannot be protected.
  */
 function compiledPlaces({ NODE_COMPILE_CACHE: told }: Placed['environment']): string[] {
   const places = [join(tmpdir(), 'node-compile-cache'), ...(told ? [resolve(told)] : [])];
@@ -68,7 +62,7 @@ function compiledPlaces({ NODE_COMPILE_CACHE: told }: Placed['environment']): st
   return places;
 }
 
-/** The folders that may hold the key of who approves. */
+/** The folders that may contain the approver's key. */
 function approverFolders(environment: Placed['environment'], person: string): string[] {
   const { REVEILLE_APPROVER_DIR: told, XDG_CONFIG_HOME: config } = environment;
   if (process.platform === 'darwin')
@@ -79,8 +73,8 @@ function approverFolders(environment: Placed['environment'], person: string): st
 }
 
 /**
- * The home as a whole, or, where more than ours lives in it, what is ours there: what is replaced while we run as the
- * folder that it lies in, for what covers a file goes with the file.
+ * The whole home, or its own files when it contains others. Files that are replaced at run time are hidden by folder,
+ * because a mount over a file is lost when the file is replaced.
  */
 function homePlaces(home: Home, person: string): string[] {
   if (!isWithin(person, home.path)) return [home.path];
@@ -89,10 +83,10 @@ function homePlaces(home: Home, person: string): string[] {
   return [...files, ...ownFolders(home), ...ours.map((name) => join(home.path, name))];
 }
 
-/** Folders of the home that files lie in which the command line makes. */
+/** Folders of the home with files that the command line creates. */
 const ownFolders = (home: Home) => [dirname(home.keyFile), dirname(home.newsFile)];
 
-/** Where the person's key store, session bus, terminals and agents listen. */
+/** Sockets of the user's keyring, session bus, terminals and agents. */
 function sessionPlaces(environment: Placed['environment'], person: string): string[] {
   const uid = process.getuid?.();
   const { XDG_RUNTIME_DIR: runtime, DBUS_SESSION_BUS_ADDRESS: bus = '' } = environment;
@@ -105,7 +99,7 @@ function sessionPlaces(environment: Placed['environment'], person: string): stri
   ];
 }
 
-/** Files with private keys, and folders, that settings name. */
+/** Files with private keys, and folders, from settings. */
 function toldPlaces(settings: Placed['settings']): string[] {
   const keys = Object.entries(settings).flatMap(([name, value]) =>
     value && /_(?:TLS_KEY|TLS_KEY_FILE|KEYFILE)$/.test(name) ? [value] : [],
@@ -114,7 +108,7 @@ function toldPlaces(settings: Placed['settings']): string[] {
   return [...keys, ...folders].map((path) => resolve(path));
 }
 
-/** What says which tools there are, and what they may do without a question. */
+/** Files that define the tools and what they may do without approval. */
 function rulePlaces({ EXECUTOR_MANIFEST, EXECUTOR_POLICY, NEO_MANIFEST }: Placed['settings']): string[] {
   const manifests = [EXECUTOR_MANIFEST, NEO_MANIFEST].flatMap((path) => (path ? [path, lockPathOf(path)] : []));
   return [...manifests, ...(EXECUTOR_POLICY ? [EXECUTOR_POLICY] : [])].map((path) => resolve(path));
@@ -123,7 +117,7 @@ function rulePlaces({ EXECUTOR_MANIFEST, EXECUTOR_POLICY, NEO_MANIFEST }: Placed
 function placesOf({ home, settings, environment }: Placed, grantable: readonly Grant[]): Places {
   const person = environment.HOME || homedir();
   const approver = approverFolders(environment, person);
-  // Before anybody could make them who is not to see them; also, what is not there cannot be hidden.
+  // Created before a hidden program could create them; a missing file cannot be hidden.
   for (const folder of approver.slice(0, 1)) makeFolder(folder, { recursive: true });
   for (const folder of ownFolders(home)) makeFolder(folder, { recursive: false });
   return {
@@ -144,7 +138,7 @@ function placesOf({ home, settings, environment }: Placed, grantable: readonly G
   };
 }
 
-/** What a program of the agent may have when its command or its environment names it. */
+/** Files for a program of the agent that its command or environment names. */
 function agentGrants({ home, settings }: Placed): Grant[] {
   const { NEO_DATA_DIR, NEO_WORKSPACE, CHRONOMETRIC_DATA_DIR, MATRIX_EXECUTOR_KEYFILE } = settings;
   const { NEO_MANIFEST, NEO_SKILL } = settings;
@@ -157,19 +151,19 @@ function agentGrants({ home, settings }: Placed): Grant[] {
   ];
 }
 
-/** Walls around the machines of a router. */
+/** The sandbox of a router's machines. */
 export function machineWalls(context: Placed, mode: SeparationMode): Walls {
   return new Walls(mode, placesOf(context, agentGrants(context)), context.environment.PATH);
 }
 
-/** What the agent of this installation needs to set alarms, whatever program it is, and the pins of its tools. */
+/** Files that this installation's agent needs to set alarms, and the pins of its tools. */
 export function accessGrants({ home, settings }: Placed): Grant[] {
   const { accessFile, identityFile, keyFile } = home;
   const pins = settings.NEO_MANIFEST ? [resolve(lockPathOf(settings.NEO_MANIFEST))] : [];
   return [accessFile, identityFile, keyFile, ...pins].map((path) => ({ path, writable: false }));
 }
 
-/** Walls around the MCP servers of Neo. */
+/** The sandbox of Neo's MCP servers. */
 export function neoWalls(
   context: Placed,
   { dataDir, tools, separation }: Pick<NeoConfig, 'dataDir' | 'tools' | 'separation'>,
@@ -177,7 +171,7 @@ export function neoWalls(
   return serverWalls(context, separation, [tools?.workspace, spillFolderPath(dataDir)]);
 }
 
-/** Walls around the MCP servers of the executor. */
+/** The sandbox of the executor's MCP servers. */
 export function executorWalls(
   context: Placed,
   places: Pick<ExecutorConfig, 'dataDir' | 'workspace' | 'agentKeysDir' | 'separation'>,
@@ -188,10 +182,10 @@ export function executorWalls(
 }
 
 /**
- * Walls around the MCP servers of a daemon.
+ * The sandbox of a daemon's MCP servers.
  *
- * @param folders what of the daemon's data a server that is told of it works in
- * @param readable what of it such a server may read
+ * @param folders data folders of the daemon in which a server works that refers to them
+ * @param readable folders that such a server may read
  */
 function serverWalls(
   context: Placed,
@@ -206,7 +200,7 @@ function serverWalls(
     ...readable.map((path) => ({ path, writable: false })),
     { path: resolve(MATRIX_EXECUTOR_KEYFILE || context.home.keyFile), writable: false },
   ];
-  // A daemon that is behind walls itself may not be able to build more; its servers share its own then.
+  // A daemon in a sandbox may not be able to create another one; its servers share its own.
   const isBehindWalls = context.environment[SEPARATED_VARIABLE] !== undefined;
   return new Walls(
     isBehindWalls && mode === 'required' ? 'auto' : mode,
