@@ -100,12 +100,16 @@ export const RULES: readonly Rule[] = [
     run: async (line, world) => withId(line, await world.newAlarm('every day at 9', '--until', '2099-01-01T00:00:00Z')),
   },
   {
-    shown: /reveille alarm (?:show|edit|watch --id) (?:019|stand-up)/,
+    shown: /reveille alarm (?:show|edit) (?:019|stand-up)/,
     run: async (line, world) => withId(line, await anAlarm(world)),
   },
   {
     shown: /reveille alarm (?:cancel|pause|trigger) (?:019|stand-up)/,
     run: async (line, world) => withId(line, await world.newAlarm()),
+  },
+  {
+    shown: /reveille alarm watch --id/,
+    run: async (line, world) => withId(line, await world.newAlarm('--in', '2s')),
   },
   {
     shown: /reveille alarm resume (?:019|stand-up)/,
@@ -133,7 +137,8 @@ export const RULES: readonly Rule[] = [
   { shown: /reveille intent (?:cancel|deny) 01/, run: async (line, world) => withId(line, await world.newIntent()) },
   {
     shown: /reveille receipt verify receipt.json --key/,
-    run: async (line, world) => line.replace('6b3f…c2', await world.executorKey(await aDoneIntent(world))),
+    run: async (line, world) =>
+      line.replace(/6b3f…c2|executor\.pub/, await world.executorKey(await aDoneIntent(world))),
   },
   { shown: /reveille memory forget/, run: async (line, world) => withId(line, await world.newMemory()) },
   {
@@ -154,6 +159,7 @@ export const RULES: readonly Rule[] = [
       `REVEILLE_HOME=${person}/alice reveille agent whoami && cp ${person}/alice/keys/agent.key ~/alice.key && ${line}`,
   },
   // Addresses and folders that differ here.
+  { shown: /reveille capability git --workspace/, run: (line, { work }) => line.replace('~/project', work) },
   { shown: /reveille ledger --data-dir/, run: (line, { person }) => line.replace('/tmp', person) },
   { shown: /reveille notify add ntfy/, run: (line, { ntfy }) => `${line} --server ${ntfy} --allow-private` },
   {
@@ -180,18 +186,20 @@ export const RULES: readonly Rule[] = [
     shown: /reveille intent submit --json-file intent/,
     run: (line, world) => line.replace('intent.json', world.planFile()),
   },
-  {
-    shown: /reveille receipt verify receipt.json --key executor.pub/,
-    run: async (line, world) => line.replace('executor.pub', await world.executorKey(await aDoneIntent(world))),
-  },
   { shown: /reveille config \w/, run: (line, { person }) => `REVEILLE_HOME=${person}/configured ${line}` },
-  { shown: /reveille init$/, run: (line, { person }) => `REVEILLE_HOME=${person}/initialized ${line}` },
   { shown: /reveille completion fish \| source/, run: (line) => line.replace('| source', '> reveille.fish') },
   { shown: /reveille reshard/, run: async (line, world) => `${line} --to ${await fleetDatabase(world)}` },
   {
     shown: /reveille neo server add wiki/,
     run: (line) => line.replace(/--url \S+/, '').concat(' -- npx -y notes-mcp'),
   },
+  {
+    shown: /reveille submitter revoke my-agent/,
+    run: (line) => `reveille submitter add ended-agent && ${line.replace('my-agent', 'ended-agent')}`,
+  },
+  // Prefixes of keys that no one has here.
+  { shown: /reveille agent revoke .* --public-key 6b3f/, status: 1 },
+  { shown: /reveille approver revoke 6b3f9a10 --user alice/, status: 1 },
   // Another computer's key.
   {
     shown: /reveille approver enroll$/,
@@ -290,6 +298,8 @@ export const NOT_HERE: ReadonlyMap<RegExp, string> = new Map([
   [/^fly\b/, 'there is no account; test/support/stand-ins/fake-fly.ts stands for the cloud'],
   [/\bopencode serve/, 'a program of others; test/system/wake-targets has a stand-in'],
   [/^claude mcp add/, 'a program of others; test/system/integrations starts the server'],
+  [/reveille logs/, 'there is no service with a log; test/system/service has one'],
+  [/reveille notify test desktop/, 'there is no session bus'],
   [/reveille (?:service|upgrade)\b/, 'test/system/service runs them under a real systemd'],
   [/reveille up$/, 'it is what "npm start" runs'],
   [/reveille up --once/, 'the stack of this file runs in the same home; test/system/up runs it'],
